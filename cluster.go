@@ -27,7 +27,7 @@ type Cluster struct {
 	Variables map[string]any `json:"variables,omitempty"`
 
 	Engine    EngineRef     `json:"engine,omitzero"`
-	State     *StateBackend `json:"state,omitempty"` // nil: the module's own backend block, else Holdfast's HTTP backend
+	State     *StateBackend `json:"state,omitempty"` // nil: the module's own backend block, otherwise Holdfast's HTTP backend
 	DependsOn []string      `json:"dependsOn,omitempty"`
 
 	Drift    DriftSettings    `json:"drift,omitzero"`
@@ -40,7 +40,7 @@ type Cluster struct {
 	// Runner is what it asks of the runner of its environment; nil: nothing.
 	Runner *ClusterRunner `json:"runner,omitempty"`
 
-	// Path and Line say where the document stands in its repository.
+	// Path and Line say where the document is in its repository.
 	Path string `json:"path"`
 	Line int    `json:"line"`
 }

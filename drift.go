@@ -79,8 +79,8 @@ type DriftItem struct {
 	// Attributes are what differs: Before as it was applied, After as it is. For
 	// DriftInput: Before as it is, After as an apply would make it.
 	Attributes []AttributeChange `json:"attributes,omitempty"`
-	// Ignored is the reason of the rule that hides it; empty: none does. Of a
-	// resource that is hidden in part there are two items.
+	// Ignored is the reason of the rule that hides it; empty: none does. A resource
+	// that is hidden in part has two items.
 	Ignored string `json:"ignored,omitempty"`
 }
 

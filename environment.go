@@ -34,8 +34,8 @@ type RunnerChange struct {
 	Kind   string `json:"kind"` // of the document: Runner or RunnerRule
 	Name   string `json:"name"`
 	Change string `json:"change"` // added, changed or removed
-	// Environments are those that it bears on: of a runner, those that are pinned to it; of
-	// a rule, those that a refresh would move.
+	// Environments are the environments that it affects: of a runner, those that are pinned
+	// to it; of a rule, those that a refresh would move.
 	Environments []AffectedEnvironment `json:"environments,omitempty"`
 }
 

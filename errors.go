@@ -24,7 +24,7 @@ var (
 	ErrUnauthorized = errors.New("unauthorized")
 	// ErrForbidden: the credential is valid but may not do this.
 	ErrForbidden = errors.New("forbidden")
-	// ErrUnsaved: a state stands that its backend does not have; see UnsavedState.
+	// ErrUnsaved: there is a state that its backend does not have; see UnsavedState.
 	ErrUnsaved = errors.New("the state could not be saved")
 	// ErrMergeConflict: two revisions change the same lines.
 	ErrMergeConflict = errors.New("merge conflict")

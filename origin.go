@@ -5,7 +5,7 @@ import "context"
 type originKey struct{}
 
 // WithOrigin returns a context of what somebody asks for from somewhere: an address, and what
-// was shown there. Audit entries that are made with it say it.
+// was shown there. Audit entries that are made with it name it.
 func WithOrigin(ctx context.Context, origin string) context.Context {
 	return context.WithValue(ctx, originKey{}, origin)
 }

@@ -58,7 +58,7 @@ type ChangeAction string
 const (
 	ActionReplace ChangeAction = "replace"
 	ActionDelete  ChangeAction = "delete"
-	ActionForget  ChangeAction = "forget" // leaves the state, stays in the world
+	ActionForget  ChangeAction = "forget" // leaves the state; the object stays
 	ActionUpdate  ChangeAction = "update"
 	ActionCreate  ChangeAction = "create"
 	ActionImport  ChangeAction = "import" // with nothing else to change
@@ -82,7 +82,7 @@ type ResourceChange struct {
 	Provider        string            `json:"provider,omitempty"`
 	Action          ChangeAction      `json:"action"`
 	CreateFirst     bool              `json:"createFirst,omitempty"` // replace: created before the old one is destroyed
-	Forgets         bool              `json:"forgets,omitempty"`     // replace: the old one leaves the state and stays in the world
+	Forgets         bool              `json:"forgets,omitempty"`     // replace: the old one leaves the state, but the object stays
 	Reason          string            `json:"reason,omitempty"`      // the engine's action_reason, or one of the above
 	ReplacePaths    []string          `json:"replacePaths,omitempty"`
 	Importing       string            `json:"importing,omitempty"` // the id

@@ -59,9 +59,9 @@ type PullRequest struct {
 	// Verdicts are the reviews that Approved comes from: the last word of each who
 	// may write, except for the author, by name.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
-	// Mergeable: the forge would let it be merged. Blocked is its word for why it
-	// would not ("dirty", "behind"). With neither it has not said yet. Of one that
-	// is merged a forge says nothing; the record keeps its last word before.
+	// Mergeable: the forge would let it be merged. Blocked is its word for why it would
+	// not ("dirty", "behind"). With neither it has not said yet. Of a merged one a
+	// forge says nothing; the record keeps its last word before.
 	Mergeable bool   `json:"mergeable,omitempty"`
 	Blocked   string `json:"blocked,omitempty"`
 }
@@ -215,13 +215,13 @@ type Command struct {
 	// Barred says, in words for its author, why it is refused whatever it asks
 	// for: its comment was edited by somebody else, for example. Empty: it is not.
 	Barred string `json:"barred,omitempty"`
-	// Shown are the runs whose plans our comment showed when the command was
-	// written, and ShownHead the head that it showed; filled in when stored. Of one that
-	// came through the API, those that it names; nil: it names none.
+	// Shown are the runs whose plans our comment showed when the command was written,
+	// and ShownHead the head that it showed; filled in when stored. For one that came
+	// through the API, those that it names; nil: it names none.
 	Shown     []string      `json:"shown,omitzero"`
 	ShownHead Revision      `json:"shownHead,omitempty"`
 	Status    CommandStatus `json:"status"`
-	Reply     string        `json:"reply,omitempty"` // why it was refused, or what came of it
+	Reply     string        `json:"reply,omitempty"` // why it was refused, or its outcome
 	CommandResult
 	CreatedAt time.Time `json:"createdAt"`
 	DoneAt    time.Time `json:"doneAt,omitzero"`
@@ -240,8 +240,8 @@ type Waiver struct {
 	Why    string `json:"why,omitempty"`    // in the words of whoever waives it
 }
 
-// CommandGiver is who has given a command through the API. Of one in a comment it is the zero
-// value.
+// CommandGiver is who has given a command through the API. For one in a comment it is the
+// zero value.
 type CommandGiver struct {
 	Origin string `json:"origin,omitempty"` // from where, see WithOrigin
 	Owner  string `json:"owner,omitempty"`  // whoever asked for a pull request, by the same text, cannot approve it

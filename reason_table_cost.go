@@ -1,6 +1,6 @@
 package holdfast
 
-// costReasons are those that the cost of a plan gives.
+// costReasons are the reasons that the cost of a plan gives.
 var costReasons = map[Reason]ReasonInfo{
 	ReasonCostExceeded: {
 		Effect: Blocks, Words: "the plan adds more to the monthly price than it may",

@@ -106,7 +106,8 @@ type Desired struct {
 	StateLocation string       `json:"stateLocation,omitempty"`
 	Stored        *StoredState `json:"stored,omitempty"`
 	// SecretEnv are the names of credentials that the root module's secret variables refer
-	// to. With Faults, they are those that the document and the last root module refer to.
+	// to. With Faults, they are the ones that the document and the last root module refer
+	// to.
 	SecretEnv   []string `json:"secretEnv,omitempty"`
 	Removed     bool     `json:"removed,omitempty"`     // proven gone from a tree that parsed
 	RemovedWith int      `json:"removedWith,omitempty"` // how many clusters went with the same revision, itself included
@@ -169,7 +170,8 @@ type PullRequestRecord struct {
 	PullRequest
 	Base   Revision `json:"base"`   // head of the base branch that Result was made with
 	Result string   `json:"result"` // the tree of the merge result; empty: not mergeable, or not looked at
-	// Clusters are those that the pull request affects, with what its merge result says of each.
+	// Clusters are the clusters that the pull request affects, with what its merge result says
+	// of each.
 	Clusters []PullRequestCluster `json:"clusters,omitempty"`
 	Faults   Faults               `json:"faults,omitempty"`
 	// Settings are sentences on what else the documents say differently: no plan shows it.
@@ -209,7 +211,8 @@ type Approval struct {
 	Head Revision  `json:"head"`
 	At   time.Time `json:"at"`             // by the forge's clock, if it was given in a comment
 	Runs []string  `json:"runs,omitempty"` // whose plans were shown then: it is of what these do
-	// Clusters are those that it was given for; none: all, as before they were recorded.
+	// Clusters are the clusters that it was given for; none: all, as before they were
+	// recorded.
 	Clusters []string `json:"clusters,omitempty"`
 
 	// CommentID is the comment that gave it, and Said when that got its text. It

@@ -125,7 +125,7 @@ type Run struct {
 	Reason  Reason    `json:"reason,omitempty"` // PascalCase, stable: why it has this status
 	Detail  string    `json:"detail,omitempty"` // the reason in a sentence, for people
 	// Runner is the one whose agents execute it, which is that of its environment: the store
-	// fills it in with the run. One of before there were runners has none: see RunnerName.
+	// fills it in with the run. One from before there were runners has none: see RunnerName.
 	Runner string `json:"runner,omitempty"`
 
 	RunSpec
@@ -210,7 +210,7 @@ type RunProgress struct {
 	Begun        bool      `json:"begun,omitempty"`      // the engine's apply was started, or may have been: something may have changed
 }
 
-// RunOutcome is what came of a run. The plan itself is a document of its own.
+// RunOutcome is the outcome of a run. The plan itself is a separate document.
 type RunOutcome struct {
 	InputDigest   Digest   `json:"inputDigest,omitempty"`
 	EngineName    string   `json:"engineName,omitempty"`

@@ -111,14 +111,14 @@ type StateMove struct {
 }
 
 // StateMigration asks for the migration of a cluster's state to where it is to be, and says
-// what comes of it.
+// its outcome.
 type StateMigration struct {
 	Cluster string
 	Actor   string
 	DryRun  bool // only say what would be
 	Copied  bool // somebody has copied the state already
 
-	From, To string // locations; said by who is asked
+	From, To string // locations; said by whoever is asked
 	Run      string // that migrates; empty: it is a dry run
 }
 
@@ -130,8 +130,8 @@ func (s *StoredState) In(storage *StateStorage) bool {
 	return s.SameStore(storage)
 }
 
-// StateStorage is where the states of a runner's environments are, each under a key of
-// its own below Prefix. The credentials are the Job's own identity.
+// StateStorage is where the states of a runner's environments are, each under its own
+// key below Prefix. The credentials are the Job's own identity.
 type StateStorage struct {
 	Type           string `json:"type"`                     // kubernetes, s3, gcs or azurerm
 	Namespace      string `json:"namespace,omitempty"`      // kubernetes

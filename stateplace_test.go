@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// TestStoredStates: each state in a storage has a key of its own below the prefix, and a block
-// with that and without credentials.
+// TestStoredStates: each state in a storage has its own key below the prefix, and a block with
+// that and without credentials.
 func TestStoredStates(t *testing.T) {
 	t.Parallel()
 	env := holdfast.EnvironmentKey{Project: "shop", Name: "production"}

@@ -2,14 +2,14 @@ package holdfast
 
 import "time"
 
-// UnsavedState is a state that an engine wrote and that its backend does not
-// have: the apply ended in the middle of a failure of the store, or its upload to
-// Holdfast's own backend was refused. While it stands nothing is planned or
-// applied with that state.
+// UnsavedState is a state that an engine wrote and that its backend does not have: the
+// apply ended in the middle of a failure of the store, or its upload to Holdfast's own
+// backend was refused. While it is unresolved, nothing is planned or applied with that
+// state.
 type UnsavedState struct {
 	Location string `json:"location"` // of the state
 	Cluster  string `json:"cluster"`
-	Run      string `json:"run"` // the apply or destroy that wrote it, or the name of who gave another one
+	Run      string `json:"run"` // the apply or destroy that wrote it, or the name of the person who gave another one
 	Attempt  int    `json:"attempt"`
 	// Version is the quarantined version that holds it, of Location; zero: it is
 	// the run's artefact ArtefactErrored, if there is one.

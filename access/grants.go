@@ -74,8 +74,8 @@ func (g Grants) Projects(role Role) (projects []string, all bool) {
 // May reports whether a verb is allowed in a project.
 func (g Grants) May(verb Verb, project string) bool { return g.Role(project).Includes(verb.Role()) }
 
-// Within is g limited to what limit allows as well: what a token is made for is no more than
-// what its owner may.
+// Within is g limited to what limit allows as well: a token allows no more than its owner
+// may do.
 func (g Grants) Within(limit Grants) Grants {
 	both := make(Grants)
 	for _, project := range append(slices.Collect(maps.Keys(g)), slices.Collect(maps.Keys(limit))...) {

@@ -2,7 +2,7 @@ package access
 
 import "strings"
 
-// PersonID says who somebody is, for ever: by an issuer of OpenID Connect tokens and the
+// PersonID says who somebody is, forever: by an issuer of OpenID Connect tokens and the
 // subject there, or by a code host and the numeric id there. Names can change hands.
 type PersonID struct {
 	Issuer  string `json:"issuer"`  // the issuer's URL, or "forge:" and the code host's name
@@ -61,7 +61,8 @@ type Principal struct {
 // IsZero reports whether nobody asks.
 func (p Principal) IsZero() bool { return p.Via == "" }
 
-// Owner is one text for who asks, as Owner.Key of the tokens that they make.
+// Owner is one text for whoever asks, as in Owner.Key of the tokens that the caller
+// makes.
 func (p Principal) Owner() string {
 	if p.Person.IsZero() {
 		return Owner{Token: p.Name}.Key()

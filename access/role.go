@@ -16,7 +16,7 @@ const (
 // Roles are all of them, the weakest first.
 func Roles() []Role { return []Role{Viewer, Operator, Approver, Admin} }
 
-// Includes reports whether r may do what other may. An unknown role may nothing.
+// Includes reports whether r may do what other may. An unknown role allows nothing.
 func (r Role) Includes(other Role) bool {
 	roles := Roles()
 	return slices.Contains(roles, other) && slices.Index(roles, r) >= slices.Index(roles, other)

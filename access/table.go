@@ -31,7 +31,7 @@ type Right struct {
 	Words string // what it is, for people
 }
 
-// Table is who may do what: the one place that says it.
+// Table is who may do what, in one place for everything that needs it.
 func Table() []Right {
 	return []Right{
 		{Read, Viewer, "see clusters, pull requests, runs, plans, logs, drift and events of a project"},

@@ -11,7 +11,7 @@ type aim struct {
 	name  string
 	from  int // the smallest N that it is about
 	most  float64
-	ratio bool // bounds the ratio, else the value in the figure's unit
+	ratio bool // bounds the ratio, otherwise the value in the figure's unit
 }
 
 // aims are what Holdfast is to be as good as. Sandboxes are a part of each run, and the

@@ -138,8 +138,8 @@ func (s *stage) nextFiles() map[string]string {
 }
 
 // change opens a pull request that prepares the next version of the template, and
-// returns its number and how long it took from its delivery until what that would
-// do was on record, and until it was told.
+// returns its number and how long it took from its delivery until its effect was
+// recorded, and until it was shown.
 func (w *fleetWorld) change() (number int, recorded, told time.Duration) {
 	main := w.tpl.git.Rev("main")
 	head := w.tpl.git.CommitOn("next", main, "Prepare "+next, w.nextFiles())

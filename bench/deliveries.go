@@ -191,8 +191,8 @@ type loaded struct {
 	p50, p99 time.Duration
 }
 
-// load posts signed deliveries over several connections, each as soon as the
-// one before was answered, and each with an id of its own.
+// load posts signed deliveries over several connections, each as soon as the one before
+// was answered, and each with its own id.
 func (s *stage) load(url string, body []byte) loaded {
 	headers := githubserver.Headers(githubserver.Delivery{Event: "push", Body: body}, webhookSecret)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}, Timeout: patience}

@@ -82,7 +82,7 @@ func (b *bench) hanging(s *stage) {
 	s.check(err)
 	defer listener.Close()
 	go func() {
-		var held []net.Conn // else they would be closed when they are collected
+		var held []net.Conn // otherwise they would be closed when they are collected
 		for {
 			conn, err := listener.Accept()
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// part is what is measured together, on a stage of its own.
+// part is what is measured together, on its own stage.
 type part struct {
 	name    string
 	limit   time.Duration // beyond it the part is cut

@@ -38,7 +38,7 @@ const (
 
 // replicas measures three servers with one PostgreSQL, one Redis and one object store: how many
 // runs a second agents claim and end, against the database alone, and how long a repository has
-// no leader after that was killed, or told to end.
+// no leader after that was killed, or asked to stop.
 func (b *bench) replicas(s *stage) {
 	c := s.newCrew()
 	for _, r := range c.all {

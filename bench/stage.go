@@ -200,9 +200,9 @@ engines: {download: false, cliConfigFile: %q}
 `, s.bench.parallel, cliConfig), "clusters/*.yaml", "")
 }
 
-// newWorldWith is newWorld with another end of the configuration, and with the
-// glob of the files that define clusters. A template that is published (empty:
-// none is) has a repository of its own, in which it is in a folder of its name.
+// newWorldWith is newWorld with another end of the configuration, and with the glob of
+// the files that define clusters. A template that is published (empty: none is) has its
+// own repository, in which it is in a folder of its name.
 func (s *stage) newWorldWith(config, glob, published string) *world {
 	return s.newWorldIn(1, config, glob, published)
 }

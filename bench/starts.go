@@ -33,8 +33,8 @@ type leastStart struct{ Bare, Sandbox time.Duration }
 
 // starts measures in each mode of isolation how long an agent takes for a start of a program
 // that ends at once, against the same without an agent: what each start of an engine takes
-// longer because of its sandbox. Each mode has a process of its own, as the user that it is
-// for. Modes that this machine or this user does not have are left out.
+// longer because of its sandbox. Each mode has its own process, as the user that it is for.
+// Modes that this machine or this user does not have are left out.
 func (b *bench) starts(s *stage) { s.startsOf(startsCounted) }
 
 func (s *stage) startsOf(count int) {

@@ -90,8 +90,8 @@ func (s *stage) crowd(address, says string, count int) (release func()) {
 	}
 }
 
-// genuine delivers a few times, each on a connection of its own, and returns how
-// long the slowest took.
+// genuine delivers a few times, each on its own connection, and returns how long the
+// slowest took.
 func (s *stage) genuine(hook string, body []byte) (slowest time.Duration) {
 	headers := githubserver.Headers(githubserver.Delivery{Event: "push", Body: body}, webhookSecret)
 	for i := range 20 {

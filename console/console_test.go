@@ -146,7 +146,7 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// TestEveryPageRenders with nothing in it: empty lists have words of their own.
+// TestEveryPageRenders with nothing in it: empty lists have their own words.
 func TestEveryPageRenders(t *testing.T) {
 	t.Parallel()
 	for _, view := range []console.View{

@@ -1,6 +1,6 @@
 package console
 
-// Act is a button that changes something: a form of its own, which works without script.
+// Act is a button that changes something: its own form, which works without script.
 type Act struct {
 	Label   string
 	Sent    []Hidden // what the form says

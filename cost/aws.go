@@ -45,8 +45,8 @@ func awsNodeGroup(s side) []item {
 	)
 }
 
-// awsMachines are the nodes of a pool: of a type that the pool names, else its launch
-// template. Of several types any may be taken.
+// awsMachines are the nodes of a pool: of a type that the pool names, otherwise its
+// launch template. If it names several types, any may be used.
 func (s side) awsMachines(kind price.Kind, nodes span, types value, templates []value) []item {
 	i := item{name: "nodes", nodes: nodes, each: one()}
 	windows := ""
@@ -81,8 +81,8 @@ func (s side) awsMachines(kind price.Kind, nodes span, types value, templates []
 	return []item{i}
 }
 
-// awsNodeDisks are the disks of a pool's nodes: of its launch template, else of a size that
-// it says.
+// awsNodeDisks are the disks of a pool's nodes: of its launch template, otherwise of a size
+// that it says.
 func (s side) awsNodeDisks(nodes span, templates []value) []item {
 	const name = "disks of nodes"
 	if len(templates) == 0 {
@@ -202,9 +202,10 @@ func awsScalingGroup(s side) []item {
 	return slices.Concat(s.awsMachines(price.Node, nodes, nil, templates), s.awsNodeDisks(nodes, templates))
 }
 
-// launchTemplates are those that a pool may have: the one that it names if the plan has it.
-// One that is created with the pool has an id only after the apply: then it is one of those
-// that the plan creates, that with the pool's own key in its module if there is just one.
+// launchTemplates returns the launch templates that a pool may have: the one that it names
+// if the plan has it. One that is created with the pool has an id only after the apply:
+// then it is one of those that the plan creates, that with the pool's own key in its module
+// if there is just one.
 func (s side) launchTemplates(block value) (found []value, gap *item) {
 	if block.state() == absent {
 		return nil, nil
@@ -251,7 +252,7 @@ func (p *plan) findTemplates() {
 }
 
 // versionOf returns the version of a launch template that a pool has: a number, or the one
-// that is the latest. nil: it is neither that of before nor that of after the change.
+// that is the latest. nil: it is neither the one before nor the one after the change.
 func (s side) versionOf(r *plandoc.Resource, version string) value {
 	before, after := of(r.Before), of(r.After)
 	old, oldState := before.number("latest_version")

@@ -174,7 +174,7 @@ func azureAddress(s side) []item {
 	return []item{priced("public address", s.key(price.Address, strings.Join(words, "-")))}
 }
 
-// azureBalancer is billed by its rules, which are resources of their own, but for one whose
+// azureBalancer is billed by its rules, which are separate resources, except for one whose
 // SKU is known not to be Standard.
 func azureBalancer(s side) []item {
 	if sku, state := s.text("sku"); state == given && sku == "Gateway" {

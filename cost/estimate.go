@@ -138,7 +138,7 @@ func (e *estimate) resource(r *plandoc.Resource) {
 	var before, after []item
 	switch {
 	case action == holdfast.ActionForget, action == holdfast.ActionImport, action == holdfast.ActionMove:
-		return // it stays in the world as it is
+		return // the object itself stays as it is
 	case action == holdfast.ActionReplace && slices.Contains(r.Actions, "forget"):
 		after = newSide(of(r.After), true, r, e.plan).items() // next to the one that stays
 	default:
@@ -151,7 +151,7 @@ func (e *estimate) resource(r *plandoc.Resource) {
 	}
 	a := e.tally(r, after, false)
 	b := e.tally(r, before, true)
-	b = slices.DeleteFunc(b, func(t tallied) bool { return e.isGap(r, t.name) }) // else it would look saved
+	b = slices.DeleteFunc(b, func(t tallied) bool { return e.isGap(r, t.name) }) // otherwise it would look saved
 	totals := change(b, a)
 	if len(totals) == 0 {
 		return

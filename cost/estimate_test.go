@@ -459,7 +459,7 @@ func TestCurrencies(t *testing.T) {
 	}
 }
 
-// The region is what the resource says, else what the cluster or the others say.
+// The region is what the resource says, otherwise what the cluster or the others say.
 func TestRegions(t *testing.T) {
 	t.Parallel()
 	key := func(region string) string {

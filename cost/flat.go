@@ -56,7 +56,7 @@ func doVolume(s side) []item {
 }
 
 // linodeCluster is a control plane, which costs something if it is highly available or of
-// the tier enterprise, and the pools that are not resources of their own.
+// the tier enterprise, and the pools that are separate resources.
 func linodeCluster(s side) []item {
 	control := priced("control plane", s.key(price.ControlPlane, "lke-sa"))
 	tier, _ := s.text("tier")

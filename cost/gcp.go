@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
-// gcpCluster is a control plane, and the nodes that are in pools of its own. The credit of an
+// gcpCluster is a control plane, and the nodes of its separate pools. The credit of an
 // account is not deducted: it is for zonal and Autopilot clusters, and for one only.
 func gcpCluster(s side) []item {
 	items := []item{priced("control plane", s.key(price.ControlPlane, "gke"))}
@@ -31,7 +31,7 @@ func gcpCluster(s side) []item {
 	return append(items, s.gcpPool(nil)...)
 }
 
-// hasPool reports whether a pool is a resource of its own: states list it in its cluster,
+// hasPool reports whether a pool is a separate resource: states list it in its cluster,
 // too.
 func (p *plan) hasPool(name string) bool {
 	return slices.ContainsFunc(p.ofType("google_container_node_pool"), func(r *plandoc.Resource) bool {

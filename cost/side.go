@@ -21,7 +21,7 @@ type side struct {
 
 	names  []value // as they are encoded, without the quotes
 	values []value
-	region string // where it is: what it says itself, else where the cluster is
+	region string // where it is: what it says itself, otherwise where the cluster is
 }
 
 // newSide finds the attributes of a resource. One side is made at a time: the next one of

@@ -17,11 +17,12 @@ import (
 // ArtefactStore keeps what runs start from and leave behind: bundles, plan documents, artefacts.
 type ArtefactStore struct{ *records }
 
-// PutArtefact stores what a run's attempt leaves behind under name, over what it
-// left before. ErrFenced if the attempt is over; only ArtefactErrored, the state
-// that an engine could not upload, is taken of a former attempt too that may not have
-// said all, and stands as unsaved from then on, if it is new. At most 1 GiB. ArtefactPlan,
-// and what a run leaves that does not write, is durable with the outcome of the attempt.
+// PutArtefact stores what a run's attempt leaves behind under name, over what it left
+// before. ErrFenced if the attempt is over; only ArtefactErrored, the state that an engine
+// could not upload, is also accepted from a former attempt that may not have sent
+// everything, and counts as unsaved from then on, if it is new. At most 1 GiB.
+// ArtefactPlan, and what a run leaves that does not write, is durable with the outcome of
+// the attempt.
 func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef, name string, data io.Reader) error {
 	// Before data is read, and again when it is stored: an upload may take long.
 	if err := mayLeave(ctx, s.db.reader(), ref, name, ""); err != nil {
@@ -69,7 +70,7 @@ func (s *ArtefactStore) PutArtefact(ctx context.Context, ref holdfast.AttemptRef
 	if err != nil {
 		return fmt.Errorf("store artefact %q of run %q: %w", name, ref.Run, err)
 	}
-	if !relaxed { // else a power cut could bring its row back: it is left to Sweep
+	if !relaxed { // otherwise a power cut could bring its row back: it is left to Sweep
 		s.drop(ctx, old)
 	}
 	return nil
@@ -158,8 +159,8 @@ func (s *ArtefactStore) readable(ctx context.Context, digest holdfast.Digest) bo
 	return errors.Join(err, r.Close()) == nil
 }
 
-// HasBundle reports whether a bundle is stored. Who asks may be about to make a
-// run of it: for a day from then it is kept without one.
+// HasBundle reports whether a bundle is stored. The caller may be about to make a run
+// of it: for a day from then it is kept without one.
 func (s *ArtefactStore) HasBundle(ctx context.Context, digest holdfast.Digest) (bool, error) {
 	has, err := s.useBundle(ctx, digest)
 	if err != nil {

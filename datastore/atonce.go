@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/postgres"
 )
 
-// Of SQLite one transaction writes at a time, and what it has read is so until it ends. Of
-// PostgreSQL others commit between any two of its statements (READ COMMITTED). What a
-// transaction decides by is therefore one of these:
+// With SQLite one transaction writes at a time, and what it has read stays true until it
+// ends. With PostgreSQL others commit between any two of its statements (READ COMMITTED).
+// What a transaction decides by is therefore one of these:
 //
 //   - in the statement that writes: versions of clusters, runs, pull requests, upgrades; pins
 //     of tags; leases; numbers of states and changes; what an upsert replaces.
@@ -26,7 +26,7 @@ import (
 //	                      engine's lock and the unsaved state one follows from another.
 //	cluster NAME          claims and renames: no run of a cluster starts while it moves. Runs
 //	                      that are queued by what was decided before others were.
-//	claims                claims, if the most that may run is near; else they share it.
+//	claims                claims, if the most that may run is near; otherwise they share it.
 //	breaker PROVIDER      what is on record of a provider, whether there is any or not.
 //	pull request REF      what its comment shows, what that means for the runs in it, its
 //	                      record, and the commands that are given and barred by it.
@@ -63,7 +63,7 @@ func ofPullRequest(ref holdfast.PullRequestRef) string {
 	return "pull request " + ref.String()
 }
 
-// holdRun locks a run, if it exists, as who is about to write it does.
+// holdRun locks a run, if it exists, as a write of it does.
 func holdRun(ctx context.Context, q querier, id string) error {
 	if q.forUpdate == "" {
 		return nil

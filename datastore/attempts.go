@@ -12,13 +12,12 @@ import (
 	"github.com/holdfast-dev/holdfast/statelock"
 )
 
-// ClaimRun makes a queued run (or a retrying one whose time has come) running
-// for agent: next attempt, next fence of the fleet, a row in the attempts. It
-// records what the world was then: the cluster's last applied run and the serial
-// of its state. It is an ErrConflict if the run is no longer claimable, its
-// state location has a running run, or limit runs are running already. A limit
-// of zero means none. While a state stands that could not be saved, only a run that
-// puts it right is claimable at its location. A state lock of an attempt that has ended is released.
+// ClaimRun makes a queued run (or a retrying one whose time has come) running for agent: next
+// attempt, next fence of the fleet, a row in the attempts. It records what the world was then: the
+// cluster's last applied run and the serial of its state. It is an ErrConflict if the run is no
+// longer claimable, its state location has a running run, or limit runs are running already. A
+// limit of zero means none. While there is a state that could not be saved, only a run that
+// resolves it is claimable at its location. A state lock of an attempt that has ended is released.
 func (s *RunStore) ClaimRun(ctx context.Context, id string, agent protocol.AgentRef, now time.Time, limit int) (holdfast.Run, error) {
 	run, err := s.claimRun(ctx, id, agent, now, claimLimit{most: limit})
 	if errors.Is(err, errCrowded) {
@@ -258,8 +257,8 @@ func (s *RunStore) endAttempt(
 	return stored, nil
 }
 
-// closeAttempt ends the row of a run's attempt. Of a run that continues, the
-// attempt failed or died.
+// closeAttempt ends the row of a run's attempt. If the run continues, the attempt
+// failed or died.
 func (s *RunStore) closeAttempt(ctx context.Context, q querier, run holdfast.Run) error {
 	status := run.Status
 	switch {

@@ -27,9 +27,9 @@ const maxContent = 1 << 30
 // errTooLarge: more than maxContent.
 var errTooLarge = fmt.Errorf("larger than %d MiB", maxContent>>20)
 
-// content is where a stored thing's bytes are: in the row itself if they are
-// few, else in the bucket. Keys are never used twice, so that what is written to
-// the bucket belongs to nothing until a row says so, and is whole then.
+// content is where a stored thing's bytes are: in the row itself if they are few,
+// otherwise in the bucket. Keys are never used twice, so that what is written to the
+// bucket belongs to nothing until a row says so, and is whole then.
 type content struct {
 	key    string
 	inline []byte // ciphertext; nil: in the bucket

@@ -43,10 +43,10 @@ func (s *records) noteBoot(ctx context.Context, q querier) error {
 // nothing: its end was written with all that came before it.
 func (s *RunStore) MayLack(ref holdfast.AttemptRef) bool { return ref.Fence <= s.beforeBoot }
 
-// mayRelax reports whether what belongs to a running attempt may be committed without
-// waiting for the disk: if its run does not write. That survives the process, and the machine
-// with the attempt's end, which is durable; what is lost before that costs another attempt
-// (MayLack). Of a run that writes nothing may be lost: its engine has changed the infrastructure.
+// mayRelax reports whether what belongs to a running attempt may be committed without waiting for
+// the disk: if its run does not write. That survives the process, and the machine with the
+// attempt's end, which is durable; what is lost before that costs another attempt (MayLack).
+// Nothing of a run that writes may be lost: its engine has changed the infrastructure.
 func (s *records) mayRelax(ctx context.Context, run string) bool {
 	if s.db.server != nil {
 		return false // nobody here learns that the database's machine has been down

@@ -27,8 +27,8 @@ func (s *RunStore) Breakers(ctx context.Context) ([]holdfast.Breaker, error) {
 	return found, nil
 }
 
-// ChangeBreaker has change make of what is on record of a provider what is to be; false leaves
-// it. It may be called more than once, each time with what is on record then. Nobody else
+// ChangeBreaker replaces the record of a provider by what change makes of it; false leaves it.
+// change may be called more than once, each time with the record of that moment. Nobody else
 // changes it meanwhile.
 func (s *RunStore) ChangeBreaker(ctx context.Context, provider string, change func(*holdfast.Breaker) bool) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {

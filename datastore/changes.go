@@ -92,9 +92,9 @@ func (s *sweeper) pruneChanges(ctx context.Context) error {
 }
 
 // numberChanges gives the changes that have none a number, in the order in which they were
-// made. Several writers would draw numbers in one order and commit in another one: who has
-// seen a number would miss those below it that come later. Of SQLite, which has one writer,
-// changes have a number from the start.
+// made. Several writers would draw numbers in one order and commit in another one: a reader
+// who has seen a number would miss lower ones that come later. With SQLite, which has one
+// writer, changes have a number from the start.
 func (s *records) numberChanges(ctx context.Context) error {
 	if s.db.server == nil {
 		return nil

@@ -10,10 +10,10 @@ import (
 )
 
 // Claimable returns the ids of the runs that an agent may claim, in the order of
-// filter.Turns, and reads no more of them than that; at most one for each state
-// location, none for a location where a run is running or, unless it is that one or
-// releases a lock, where one that writes waits, and only runs that put a state right where
-// one stands that could not be saved.
+// filter.Turns, and reads no more of them than that; at most one for each state location,
+// none for a location where a run is running or, unless it is that one or releases a lock,
+// where one that writes waits, and only runs that resolve an unsaved state where there is
+// one.
 func (s *RunStore) Claimable(ctx context.Context, filter holdfast.ClaimFilter) (ids []string, err error) {
 	err = s.db.read(ctx, func(ctx context.Context, q querier) (err error) {
 		ids, err = claimable(ctx, q, filter)
@@ -154,8 +154,8 @@ func claimable(ctx context.Context, q querier, filter holdfast.ClaimFilter) ([]s
 	return ids, nil
 }
 
-// offered reports whether runs of a lane are among those that a filter asks for, but for
-// Unplanned.
+// offered reports whether runs of a lane are among those that a filter asks for, except
+// for Unplanned.
 func offered(filter holdfast.ClaimFilter, lane holdfast.Lane) bool {
 	paced := filter.NoFirst && lane.Priority == holdfast.PriorityFirst
 	unread := lane.Kind.Applies() && slices.Contains(filter.Unread, lane.PullRequest.Repo)

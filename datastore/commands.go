@@ -9,13 +9,12 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// StoreCommand stores a command once and reports whether it is new: the same id
-// is the same command, and so is the same line of the same comment, by whatever
-// way it came. It fills in Shown and ShownHead, also of an approval through the API that
-// names no plan, from the pull request's comment
-// as it was on the forge when a comment's command was written: what was posted
-// later, while the delivery was lost or we were away, nobody meant. One that was
-// withdrawn already is not stored.
+// StoreCommand stores a command once and reports whether it is new: the same id is the
+// same command, and so is the same line of the same comment, by whatever way it came. It
+// fills in Shown and ShownHead, also of an approval through the API that names no plan,
+// from the pull request's comment as it was on the forge when a comment's command was
+// written: what was posted later, while the delivery was lost or the server was down,
+// nobody meant. One that was withdrawn already is not stored.
 func (s *PullRequestStore) StoreCommand(ctx context.Context, c holdfast.Command) (bool, error) {
 	if c.ID == "" {
 		return false, errors.New("store command: it has no id")

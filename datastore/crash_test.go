@@ -207,8 +207,8 @@ func checkAcknowledged(t *testing.T, path string, acknowledged map[string]bool) 
 	}
 }
 
-// TestDiskFull runs out of room in a process of its own: a file system of 4 MiB
-// where we may mount one, a limit of 2 MiB for each file elsewhere.
+// TestDiskFull runs out of room in its own process: a file system of 4 MiB where we may
+// mount one, a limit of 2 MiB for each file elsewhere.
 func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	for name, mount := range map[string]bool{"file system": true, "file size": false} {

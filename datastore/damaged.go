@@ -16,7 +16,7 @@ type damagedError struct{ error }
 func (e damagedError) Is(target error) bool { return target == holdfast.ErrDamaged }
 func (e damagedError) Unwrap() error        { return e.error }
 
-// unseal decodes a record. Of one that is damaged it says so in the log, once.
+// unseal decodes a record. If it is damaged, it logs that once.
 func (s *records) unseal(ctx context.Context, kind, name string, doc []byte, into any) error {
 	if err := s.keys.UnsealJSON(kind, name, doc, into); err != nil {
 		s.tell(ctx, kind, name, err)

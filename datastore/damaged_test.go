@@ -206,7 +206,7 @@ func TestDamagedImpactsAreReplaced(t *testing.T) {
 
 // TestRenameOfDamagedStates: a state that cannot be read under its former name is no more
 // readable under the new one, and one that is there already is not overwritten. Neither is
-// a reason to try for ever.
+// a reason to try forever.
 func TestRenameOfDamagedStates(t *testing.T) {
 	t.Parallel()
 	path, ctx := filepath.Join(t.TempDir(), "holdfast.db"), t.Context()

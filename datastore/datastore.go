@@ -85,10 +85,10 @@ type records struct {
 	decoded       kept.PullRequests
 	damagedLogged sync.Map // names of records that cannot be read, of which that was logged
 
-	beforeBoot int64 // the highest fence of before the machine's start; see noteBoot
+	beforeBoot int64 // the highest fence before the machine's start; see noteBoot
 }
 
-// time is the database's, as far as that has a clock of its own.
+// time is the database's, as far as that has its own clock.
 func (s *records) time() time.Time {
 	if s.db != nil && s.db.server != nil {
 		return s.db.server.Now()
@@ -303,8 +303,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// identify returns the name that was chosen for the database at its first start. Of servers
-// that start at once for the first time one chooses it, and the keys.
+// identify returns the name that was chosen for the database at its first start. When
+// servers start at once for the first time, one of them chooses it, and the keys.
 func (s *Store) identify(ctx context.Context) (string, error) {
 	var store string
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {

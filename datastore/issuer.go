@@ -74,7 +74,7 @@ func (s *IssuerStore) RemoveIssuerKey(ctx context.Context, number int64) error {
 }
 
 // SaveIssuer records the URL of the issuer, and when its first token was issued, if the
-// record is still what it was; else it is an ErrConflict.
+// record is still what it was; otherwise it is an ErrConflict.
 func (s *IssuerStore) SaveIssuer(ctx context.Context, was, is holdfast.Issuer) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) (err error) {
 		var n int64

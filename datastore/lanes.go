@@ -63,7 +63,7 @@ func parseLane(text string, since int64) (holdfast.Lane, error) {
 	}, nil
 }
 
-// turnsKept is for how long it is known that a lane was served.
+// turnsKept is how long it is remembered that a lane was served.
 const turnsKept = time.Hour
 
 // takeTurn notes that a lane is served. If another claim is about to note the same, that will

@@ -17,7 +17,7 @@ import (
 // statuses of the local forge.
 type LocalStore struct {
 	*records
-	retention time.Duration // of pull requests that have ended; negative: for ever
+	retention time.Duration // of pull requests that have ended; negative: forever
 
 	mu    sync.Mutex
 	ended map[holdfast.PullRequestRef]holdfast.PullRequest // as they were read: they are asked for with each look, and do not change; guarded
@@ -58,9 +58,9 @@ func (s *LocalStore) LocalPullRequests(ctx context.Context, repo string) ([]hold
 	return found, nil
 }
 
-// readLocal reads a pull request, and remembers one that has ended. Of one that cannot be
-// read it returns what is on record of it: its branch would become another pull request.
-// It is false if that cannot be read either: the others go on without it.
+// readLocal reads a pull request, and remembers one that has ended. For one that cannot
+// be read it returns what is known of it: otherwise its branch would become another pull
+// request. It is false if that cannot be read either: the others continue without it.
 func (s *LocalStore) readLocal(ctx context.Context, ref holdfast.PullRequestRef) (pr holdfast.PullRequest, ok bool, err error) {
 	var doc []byte
 	err = s.db.reader().row(ctx, `SELECT doc FROM local_pull_requests WHERE repo = ? AND number = ?`, ref.Repo, ref.Number).Scan(&doc)

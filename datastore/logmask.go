@@ -71,8 +71,8 @@ func (s *LogStore) maskChunk(ctx context.Context, q querier, ref holdfast.Attemp
 	return end, err
 }
 
-// masking is what stands at a place of a part of n bytes: the words for a sensitive
-// value, if they fit, and stars.
+// masking is what replaces a part of n bytes: the words for a sensitive value, if they
+// fit, and stars.
 func masking(at, n int64) byte {
 	const words = holdfast.SensitiveValue
 	if n >= int64(len(words)) && at < int64(len(words)) {

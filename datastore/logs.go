@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// LogStore keeps the logs of runs, and gives them to who follows them.
+// LogStore keeps the logs of runs, and gives them to whoever follows them.
 type LogStore struct{ *records }
 
 const (
@@ -30,12 +30,12 @@ const (
 	logCapped = "\n[the log is larger than 64 MiB: the rest is not kept]\n"
 )
 
-// AppendLog stores data at offset and returns the offset that it expects next:
-// less than offset+len(data) if something before is missing, and what is stored
-// already is not stored twice. Of each attempt 64 MiB are kept; what is beyond
-// is taken and dropped, which the log's last line says. ErrFenced if ref is not
-// the run's running attempt. The log is durable from the attempt's end on; until
-// then a power failure can cost its last lines.
+// AppendLog stores data at offset and returns the offset that it expects next: less
+// than offset+len(data) if something before is missing, and what is stored already is
+// not stored twice. The first 64 MiB of each attempt are kept; the rest is accepted and
+// dropped, which the log's last line says. ErrFenced if ref is not the run's running
+// attempt. The log is durable from the attempt's end on; until then a power failure can
+// cost its last lines.
 func (s *LogStore) AppendLog(ctx context.Context, ref holdfast.AttemptRef, offset int64, data []byte) (int64, error) {
 	if offset < 0 || len(data) > maxAppend {
 		return 0, fmt.Errorf("append %d bytes to the log of run %q at %d: want a positive offset and at most %d bytes", len(data), ref.Run, offset, maxAppend)

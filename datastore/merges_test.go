@@ -19,7 +19,7 @@ func TestClustersOfAPullRequestAreWrittenOnce(t *testing.T) {
 	store := openAt(t, datastore.Options{Path: path})
 	db := must[*sql.DB](t)(sql.Open("sqlite", "file:"+path+"?mode=ro"))
 	defer db.Close()
-	// The rows, each with a number of its own that another row gets when it is written again.
+	// The rows, each with its own number that another row gets when it is written again.
 	rows := func() (names []string) {
 		t.Helper()
 		found, err := db.QueryContext(t.Context(), `SELECT rowid || ' ' || cluster || ' ' || merged_at FROM pull_request_clusters ORDER BY cluster`)

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// CreateClusters stores records that are new (Version 0) in one transaction, each with what
-// history has of it, and returns them with Version 1: without those of which there is a
-// record already, of which it stores nothing.
+// CreateClusters stores records that are new (Version 0) in one transaction, each with its
+// history, and returns them with Version 1: without those that have a record already, for
+// which it stores nothing.
 func (s *ClusterStore) CreateClusters(
 	ctx context.Context, records []holdfast.ClusterRecord, history ...holdfast.Transition,
 ) (created []holdfast.ClusterRecord, err error) {

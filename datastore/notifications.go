@@ -17,7 +17,7 @@ type NotificationStore struct{ *records }
 const (
 	// maxNotifications is how many may wait for one channel.
 	maxNotifications = 1000
-	// seenAgain is after how long it is noted that something is still so.
+	// seenAgain is the time after which it is noted again that something is still so.
 	seenAgain = 24 * time.Hour
 )
 
@@ -150,9 +150,9 @@ func (s *NotificationStore) NotificationsSent(ctx context.Context, ids ...string
 	return nil
 }
 
-// NotificationsFailed records why nothing could be sent to a channel, has everything that waits for it
-// wait until notBefore, gives up what has waited for longer than patience, and returns how
-// many of each there are.
+// NotificationsFailed records why nothing could be sent to a channel, defers everything that waits
+// for it until notBefore, gives up what has waited for longer than patience, and returns how many
+// of each there are.
 func (s *NotificationStore) NotificationsFailed(
 	ctx context.Context, channel, cause string, notBefore time.Time, patience time.Duration,
 ) (waiting, givenUp int, err error) {

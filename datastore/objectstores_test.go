@@ -154,7 +154,7 @@ func TestOpenRefusesAnothersBucket(t *testing.T) {
 	putArtefact(t, store, run.Ref(), "document", noise(100<<10))
 
 	second := datastore.Options{Path: emptyPath(t), Blobs: first.Blobs, Keys: testKeys(t, 'k')}
-	execute(t, second.Path, `DELETE FROM identity`) // a database of its own, as emptyPath copies one
+	execute(t, second.Path, `DELETE FROM identity`) // its own database, as emptyPath copies one
 	if _, err := datastore.Open(t.Context(), second); err == nil || !strings.Contains(err.Error(), "belongs to another installation") {
 		t.Errorf("Open() with another's bucket = %v", err)
 	}
@@ -225,7 +225,7 @@ func TestStoreIsAway(t *testing.T) {
 }
 
 // TestDamagedObjects: an object that is gone or damaged is an error that names it, and not one
-// of a store that is away.
+// of a store that is unavailable.
 func TestDamagedObjects(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

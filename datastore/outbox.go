@@ -18,7 +18,7 @@ type PostStore struct{ *records }
 
 const postColumns = `post_key, runs, head, external_id, wanted, wanted_at, posted, posted_at, abandoned, not_before, failures, refusal, refusals, last_error, after_key, claimed_wanted, echo, attempts, doc`
 
-// storedPost is a post with what is for the outbox alone.
+// storedPost is a post with what only the outbox needs.
 type storedPost struct {
 	outgoing.Post
 	abandoned int64
@@ -38,7 +38,7 @@ func (s *PostStore) scanPost(row scanner) (storedPost, error) {
 		return p, err
 	}
 	if err := s.keys.UnsealJSON("post", key, doc, &p.Post); err != nil {
-		// Nobody can be shown it, and whatever is wanted next is something else.
+		// It cannot be shown, and whatever is wanted next is something else.
 		s.log.Warn("a post cannot be read", "post", key, "err", err)
 		p.Post = outgoing.Post{Key: key}
 	}
@@ -96,10 +96,11 @@ func sameContent(a, b outgoing.Post) bool {
 		a.Unshown == b.Unshown && slices.Equal(a.Faults, b.Faults)
 }
 
-// Want stores what posts should say, all of them or none: Wanted grows if the content (Title, Closed, Body, Status,
-// Faults, Reaction) differs from what was wanted last, else nothing happens. Runs and Head are stored in any case; if
-// the content they go with is on the forge already, the runs count as posted. With After it is posted when the post of
-// that key has posted what is wanted of it now. What was given up is tried again when it shows other runs.
+// Want stores what posts should say, all of them or none: Wanted grows if the content (Title,
+// Closed, Body, Status, Faults, Reaction) differs from what was wanted last, otherwise nothing
+// happens. Runs and Head are stored in any case; if the content they go with is on the forge
+// already, the runs count as posted. With After it is posted when the post of that key has posted
+// what is wanted of it now. What was given up is tried again when it shows other runs.
 func (s *PostStore) Want(ctx context.Context, posts ...outgoing.Post) error {
 	news := slices.DeleteFunc(slices.Clone(posts), func(post outgoing.Post) bool {
 		old, err := s.readPost(ctx, s.db.reader(), post.Key, "")
@@ -263,7 +264,7 @@ func (s *PostStore) Posted(ctx context.Context, post outgoing.Post, at time.Time
 			return endClaim(ctx, q, post.Key) // a later content is there already
 		}
 		runs, head := post.Runs, post.Head
-		if post.Wanted == row.Wanted { // the same content may have come to show other runs since the claim
+		if post.Wanted == row.Wanted { // the same content may show other runs than at the claim
 			runs, head = row.Runs, row.Head
 			post.Runs = append(slices.Clone(row.Runs), post.Runs...)
 		}
@@ -294,8 +295,8 @@ func (s *PostStore) Posted(ctx context.Context, post outgoing.Post, at time.Time
 // neverFailed makes a post that was given up one that has not failed.
 const neverFailed = `abandoned = 0, not_before = 0, failures = 0, refusal = '', refusals = 0, last_error = ''`
 
-// RetryPosts has what was given up of a pull request or, without a number, of all of
-// a repository claimed again as if it had never failed and were wanted since now.
+// RetryPosts makes what was given up of a pull request or, without a number, of all of
+// a repository claimable again, as if it had never failed and were wanted since now.
 func (s *PostStore) RetryPosts(ctx context.Context, ref holdfast.PullRequestRef) error {
 	query := `UPDATE posts SET wanted_at = ?, ` + neverFailed + ` WHERE wanted > posted AND abandoned = wanted`
 	args := []any{nanos(s.now()), ref.Repo}
@@ -362,7 +363,7 @@ func (s *PostStore) PostFailed(ctx context.Context, post outgoing.Post, notBefor
 	return nil
 }
 
-// PostDeferred ends the claim and hides the post until notBefore, as the forge takes
+// PostDeferred ends the claim and hides the post until notBefore, as the forge accepts
 // nothing now: that is not a failure, and the cause of the last one stays on record.
 func (s *PostStore) PostDeferred(ctx context.Context, key, cause string, notBefore time.Time) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
@@ -395,11 +396,11 @@ func (s *PostStore) PostDropped(ctx context.Context, post outgoing.Post) error {
 	return nil
 }
 
-// shown returns the runs and the head that the comment of a pull request shows
-// on the forge now, without those that it does not show since an earlier second
-// than at: the stamps of forges have no more, so that of two things in one second
-// nobody knows which came first. The zero time leaves out none. The head is empty
-// if anything was left out: what was seen then was not this.
+// shown returns the runs and the head that the comment of a pull request shows on the
+// forge now, without those that it does not show since an earlier second than at: the
+// timestamps of forges have whole seconds, so that the order of two things in one
+// second is unknown. The zero time leaves out none. The head is empty if anything was
+// left out: what was seen then was not this.
 func shown(ctx context.Context, q querier, ref holdfast.PullRequestRef, at time.Time) ([]string, holdfast.Revision, error) {
 	var runs string
 	var head holdfast.Revision

@@ -11,18 +11,18 @@ import (
 )
 
 // postTurn orders posts by what waits for them: a merge waits for statuses, checks and
-// the comment that they speak of, nothing for a reply or a reaction. An index has it.
+// the comment that they refer to, nothing for a reply or a reaction. An index has it.
 const postTurn = `CASE kind WHEN 'issue' THEN 1 WHEN 'reply' THEN 2 WHEN 'reaction' THEN 3 ELSE 0 END`
 
 // postPatience is how long a post is kept waiting by those that come before it. Then it
 // has the one place of a claim that goes by age.
 const postPatience = 2 * time.Minute
 
-// ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore has
-// come and whose After is on the forge, and hides them from other claims for ttl:
-// statuses, checks and comments first, then issues, replies and reactions, of each
-// those that wait longest. Of more than one the last is that which waits longest of
-// all, once that is minutes. Those of the repositories in except are passed over.
+// ClaimPosts returns up to limit posts with Wanted > Posted whose NotBefore has come
+// and whose After is on the forge, and hides them from other claims for ttl: statuses,
+// checks and comments first, then issues, replies and reactions, of each those that
+// wait longest. If there is more than one, the last one is the one that waits longest
+// of all, once that is minutes. Those of the repositories in except are passed over.
 func (s *PostStore) ClaimPosts(
 	ctx context.Context, owner string, now time.Time, ttl time.Duration, limit int, except ...string,
 ) ([]outgoing.Post, error) {

@@ -9,14 +9,14 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// longestPostPause is for how long posts are put off at most, and more: code hosts ask for an
+// longestPostPause is how long posts are put off at most, and more: code hosts ask for an
 // hour.
 const longestPostPause = 2 * time.Hour
 
-// endPauses has what was put off by a clock that was ahead of ours tried now: its last sign of
-// life is of a time that has not come, or it is put off for longer than anything is. A store
-// that is open does nothing of this, as what fails would then be tried without a pause until
-// that time: see ClockSetBack.
+// endPauses makes what was put off by a clock that was ahead of ours due now: its last sign of
+// life is in the future, or it is put off for longer than the longest pause. A store that is
+// open does nothing of this, as what fails would then be tried without a pause until that
+// time: see ClockSetBack.
 func (s *Store) endPauses(ctx context.Context) {
 	now := s.now()
 	ahead := nanos(now)
@@ -34,8 +34,8 @@ func (s *Store) endPauses(ctx context.Context) {
 	}
 }
 
-// ClockSetBack has what waits for a time wait no longer than it was to, when our clock was
-// set back by so much just now. If that is the database's, one of its servers does.
+// ClockSetBack makes what waits for a time wait no longer than it should, after our clock
+// was set back by that much. If that is the database's, one of its servers does.
 func (s *Store) ClockSetBack(ctx context.Context, by time.Duration) error {
 	now := s.now()
 	if s.db.server != nil {

@@ -31,7 +31,7 @@ func (s *AccessStore) SavePerson(ctx context.Context, p access.Person) error {
 	return nil
 }
 
-// Person returns somebody, with the accounts that belong to the same person; ErrNotFound if
+// Person returns a person, with the accounts that belong to the same person; ErrNotFound if
 // they have never logged in.
 func (s *AccessStore) Person(ctx context.Context, id access.PersonID) (p access.Person, err error) {
 	err = s.db.read(ctx, func(ctx context.Context, q querier) error {
@@ -71,8 +71,8 @@ func (s *AccessStore) AddLink(ctx context.Context, person, account access.Person
 // maxSessions is how many sessions of one person are kept.
 const maxSessions = 50
 
-// AddSession records a login, and forgets those that are over, and of one person those beyond
-// the newest 50.
+// AddSession records a login, and forgets sessions that are over, and those of one person
+// beyond the newest 50.
 func (s *AccessStore) AddSession(ctx context.Context, session access.Session) error {
 	doc, err := s.keys.SealJSON("session", session.ID, session)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *AccessStore) AddSession(ctx context.Context, session access.Session) er
 	return nil
 }
 
-// sessionOwner is whose a session is, for the bound of how many one has.
+// sessionOwner is the owner of a session, for the bound on sessions per owner.
 func sessionOwner(session access.Session) string {
 	if session.Person.IsZero() {
 		return "token " + session.Token
@@ -108,8 +108,8 @@ func sessionOwner(session access.Session) string {
 
 const sessionColumns = `id, hash, former, created_at, rotated_at, seen_at, expires_at, doc`
 
-// Session returns that with an id or, without one, that whose cookie has, or had before it was
-// rotated last, what the hash is of; ErrNotFound if there is none. It may be over.
+// Session returns the session with an id or, without one, the session whose current or
+// previous cookie has the hash; ErrNotFound if there is none. It may be over.
 func (s *AccessStore) Session(ctx context.Context, id string, hash access.Hash) (access.Session, error) {
 	if id == "" && hash == (access.Hash{}) {
 		return access.Session{}, fmt.Errorf("read session: %w", holdfast.ErrNotFound) // sessions that were never rotated have no former hash

@@ -42,8 +42,8 @@ func openPostgres(ctx context.Context, address postgres.Address) (*database, err
 	}, nil
 }
 
-// Lost is closed when others have the database without us: nothing more is stored. Of SQLite
-// it never is.
+// Lost is closed when others have the database without us: nothing more is stored. SQLite is
+// never closed so.
 func (s *Store) Lost() <-chan struct{} {
 	if s.db == nil || s.db.server == nil {
 		return nil
@@ -51,7 +51,7 @@ func (s *Store) Lost() <-chan struct{} {
 	return s.db.server.Lost()
 }
 
-// remember has our folder remember the database that its records are in.
+// remember records in our folder which database its records are in.
 func (s *Store) remember(ctx context.Context, identity string, me postgres.Server) error {
 	added, err := s.home.Remember(identity)
 	if err == nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
 )
 
-// openPostgres opens a store with a database of its own, in which nothing is.
+// openPostgres opens a store with its own database, in which nothing is.
 func openPostgres(t testing.TB) *datastore.Store {
 	t.Helper()
 	return openAt(t, onPostgres(t))
 }
 
-// onPostgres are the options of a store with a database of its own, in which nothing is.
+// onPostgres are the options of a store with its own database, in which nothing is.
 func onPostgres(t testing.TB) datastore.Options {
 	t.Helper()
 	return optionsOf(t, postgresserver.New(t, emptyPostgres(t)))
@@ -76,7 +76,7 @@ var aboutSQLite = []string{
 }
 
 // TestRestOnPostgres: what the other tests say of a store is so on PostgreSQL, too. They run
-// again in another process, each with databases of its own.
+// again in another process, each with its own databases.
 func TestRestOnPostgres(t *testing.T) {
 	t.Parallel()
 	postgresserver.New(t, emptyPostgres(t)) // or the test is skipped

@@ -15,7 +15,7 @@ import (
 // PullRequestStore keeps pull requests and what people commanded in them.
 type PullRequestStore struct{ *records }
 
-// pullRequestRow is what the columns have of a pull request, but for its document.
+// pullRequestRow is what the columns have of a pull request, except for its document.
 type pullRequestRow struct {
 	ref            holdfast.PullRequestRef
 	state          holdfast.PullRequestState
@@ -32,8 +32,8 @@ func (row *pullRequestRow) scan(from scanner, more ...any) error {
 	return from.Scan(append([]any{&row.ref.Repo, &row.ref.Number, &row.state, &row.version, &row.since, &row.mark}, more...)...)
 }
 
-// PullRequest returns what is remembered of a pull request. Of a record that cannot be read
-// that is little; see PullRequestRecord.Damaged.
+// PullRequest returns what is remembered of a pull request. For a record that cannot be
+// read that is little; see PullRequestRecord.Damaged.
 func (s *PullRequestStore) PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequestRecord, error) {
 	return s.readPullRequest(ctx, s.db.reader(), ref, "")
 }
@@ -66,8 +66,8 @@ func (s *PullRequestStore) recordOf(ctx context.Context, q querier, row pullRequ
 	return pr, nil
 }
 
-// decodePullRequest reads and decodes a record. Of one that is damaged it returns what is left:
-// who looks at the pull request next puts it on record again.
+// decodePullRequest reads and decodes a record. For one that is damaged it returns what is
+// left: who looks at the pull request next puts it on record again.
 func (s *PullRequestStore) decodePullRequest(ctx context.Context, q querier, ref holdfast.PullRequestRef) (pr holdfast.PullRequestRecord, err error) {
 	var row pullRequestRow
 	var doc []byte

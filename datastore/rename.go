@@ -10,11 +10,10 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// RenameCluster saves both records, each at its Version, and gives the state in
-// our own backend with its versions and its lock, the resources and the history
-// of from to to, all of it or nothing. It is an ErrConflict if a run is running
-// for either, or to has a state of its own that is not empty. A transition without a cluster is of
-// to.
+// RenameCluster saves both records, each at its Version, and gives the state in our own backend
+// with its versions and its lock, the resources and the history of from to to, all of it or
+// nothing. It is an ErrConflict if a run is running for either, or to has its own state that is
+// not empty. A transition without a cluster is of to.
 func (s *ClusterStore) RenameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history ...holdfast.Transition) error {
 	err := s.renameCluster(ctx, from, to, history)
 	if err != nil {
@@ -140,7 +139,7 @@ func readCounters(ctx context.Context, q querier, location string) (counters, er
 	return c, err
 }
 
-// emptyState reports whether a version certainly speaks of nothing.
+// emptyState reports whether a version is certainly empty.
 func (s *ClusterStore) emptyState(ctx context.Context, q querier, location string, version int64) (bool, error) {
 	_, c, err := scanVersion(q.row(ctx, `SELECT `+versionColumns+` FROM state_versions WHERE location = ? AND version = ?`, location, version))
 	if errors.Is(err, sql.ErrNoRows) || err == nil && c.inline == nil {
@@ -151,7 +150,7 @@ func (s *ClusterStore) emptyState(ctx context.Context, q querier, location strin
 	}
 	sealed, err := s.sealedFor(location, c)
 	if err != nil {
-		return false, nil // who knows what it speaks of
+		return false, nil // nobody knows what is in it
 	}
 	data, err := s.getAll(ctx, "state", sealed, c)
 	if err != nil {
@@ -187,10 +186,10 @@ func (s *ClusterStore) moveVersions(ctx context.Context, q querier, from, to str
 	return nil
 }
 
-// A state is encrypted for its location. One that moves stays as it is, large as
-// it may be, and its row gets an origin: the location it was encrypted for,
-// itself encrypted for the new one. Who can write to the database, but has not
-// the keys, cannot move a state unseen.
+// A state is encrypted for its location. One that moves stays as it is, large as it may
+// be, and its row gets an origin: the location it was encrypted for, itself encrypted
+// for the new one. Somebody who can write to the database, but has no keys, cannot move
+// a state unseen.
 const originPurpose = "state origin"
 
 func (s *ClusterStore) moveOrigin(c content, from, to string) ([]byte, error) {

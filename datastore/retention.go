@@ -16,19 +16,18 @@ type sweeper struct {
 	retention Retention
 }
 
-// Retention says how much of the past is kept. Whatever it says, these stay: runs
-// that have not ended, those that a cluster's record speaks of (its last apply,
-// its last drift check, what reverted a drift, what destroyed it), those whose
-// plans a run that is kept was reviewed with or applies, those of open pull
-// requests, plans of merged ones that no apply has used yet (to a sample none
-// ever does), and applies that failed since the last one that did not: what they
-// have left is to be destroyed with them.
+// Retention says how much of the past is kept. Whatever it says, these stay: runs that
+// have not ended, those that a cluster's record refers to (its last apply, its last
+// drift check, what reverted a drift, what destroyed it), those whose plans a run that
+// is kept was reviewed with or applies, those of open pull requests, plans of merged
+// ones that no apply has used yet (to a sample none ever does), and applies that failed
+// since the last one that did not: what they have left is to be destroyed with them.
 type Retention struct {
 	// Runs is how many runs of each cluster are kept, newest first, with their
-	// attempts, logs and plans: so many of its tracked branch, and so many plans
-	// of pull requests. Zero means 100; fewer than 50 are 50, as decisions look
-	// back so far; negative keeps all. Those of a cluster that there is no longer, or
-	// that only a pull request had, go once the last of them is older than Ended.
+	// attempts, logs and plans: so many of its tracked branch, and so many plans of
+	// pull requests. Zero means 100; fewer than 50 are 50, as decisions look back so
+	// far; negative keeps all. Those of a cluster that no longer exists, or that only a
+	// pull request had, go once the last of them is older than Ended.
 	Runs int
 	// DriftRuns is how many drift checks of each cluster are kept: so many that
 	// found drift or what else an apply would change, and so many others, as a row
@@ -38,13 +37,13 @@ type Retention struct {
 	DriftRuns int
 	// Logs is how long a log is kept after its attempt has ended. Zero means as long as its run.
 	Logs time.Duration
-	// Audit is how long the audit trail is kept. Zero means for ever.
+	// Audit is how long the audit trail is kept. Zero means forever.
 	Audit time.Duration
-	// Ended is how long pull requests are kept after they were closed or merged,
-	// with what was shown of them and said in them. Zero means 180 days; less than
-	// 30 days is 30, negative keeps all. One whose merge a cluster waits with stays.
-	// It is also how long the older versions of the state of a cluster that there is no
-	// longer are kept after its last run.
+	// Ended is how long pull requests are kept after they were closed or merged, with
+	// what was shown of them and said in them. Zero means 180 days; less than 30 days
+	// is 30, negative keeps all. One whose merge a cluster waits with stays. It is also
+	// how long the older versions of the state of a cluster that no longer exists are
+	// kept after its last run.
 	Ended time.Duration
 	// States is how many versions of each state are kept. Zero means 50.
 	States int
@@ -174,7 +173,7 @@ func (s *sweeper) pruneRuns(ctx context.Context, before time.Time, gone removals
 
 // beyond returns runs of the clusters after first up to last that nothing needs, by the key
 // that they are beyond: those that are not among the newest of their kind, and all of
-// clusters that there are no longer, if the last one is from long ago.
+// clusters that no longer exist, if the last one is from long ago.
 func (s *sweeper) beyond(ctx context.Context, first, last string, before time.Time) (map[string][]string, error) {
 	found := make(map[string][]string)
 	return found, s.db.reader().each(ctx, func(row scanner) error {
@@ -373,7 +372,7 @@ func (s *sweeper) pruneBundles(ctx context.Context) (int, error) {
 				err := q.row(ctx, `DELETE FROM bundles AS b WHERE b.digest = ? AND `+unusedBundle+` RETURNING blob, inline`, digest, before).
 					Scan(&c.key, &c.inline)
 				if errors.Is(err, sql.ErrNoRows) {
-					continue // somebody has come to need it
+					continue // somebody needs it by now
 				}
 				if err != nil {
 					return err

@@ -197,8 +197,8 @@ func (s *sweeper) pruneCommands(ctx context.Context, before int64, gone removals
 	}
 }
 
-// pruneLocal removes statuses of the forge without a code host that were set long
-// ago, and comments of pull requests that are not known any longer.
+// pruneLocal removes statuses of the forge without a code host that were set long ago,
+// and comments of pull requests that are no longer known.
 func (s *sweeper) pruneLocal(ctx context.Context, before int64, gone removals) error {
 	remove := func(records, query string) error {
 		var n int64

@@ -265,7 +265,7 @@ func clusterWith(change func(*holdfast.ClusterRecord)) func(*testing.T, *datasto
 	}
 }
 
-// What was said beside pull requests goes by its age, but for what is still looked
+// What was said beside pull requests goes by its age, except for what is still looked
 // at: the status of the commit that a cluster is of, issues, commands to come.
 func TestRetentionWithPullRequests(t *testing.T) {
 	t.Parallel()

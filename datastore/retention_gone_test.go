@@ -171,8 +171,8 @@ func TestSweepSaysWhatItHasRemoved(t *testing.T) {
 	}
 }
 
-// TestRetentionOfLocalPullRequests: those that ended long ago go, but for one that is
-// needed, one that a record is of, and the highest number.
+// TestRetentionOfLocalPullRequests: those that ended long ago go, except for one that
+// is needed, one that a record is of, and the highest number.
 func TestRetentionOfLocalPullRequests(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

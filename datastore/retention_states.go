@@ -2,10 +2,10 @@ package datastore
 
 import "context"
 
-// Of a cluster that there is no longer the newest version of its state stays for good: its
+// The newest version of the state of a cluster that no longer exists stays for good: its
 // name may be used again. The older ones go as its runs do.
 
-// outlived is of states AS t, in our own backend, of clusters that there are no longer: the
+// outlived is of states AS t, in our own backend, of clusters that no longer exist: the
 // newest version and the last run are from before a time, and nothing is about to write
 // another one.
 const outlived = `t.current > 0 AND t.location LIKE 'clusters/%'
@@ -18,7 +18,7 @@ const outlived = `t.current > 0 AND t.location LIKE 'clusters/%'
 // quarantine is for a person to judge.
 const olderVersion = `v.location = t.location AND v.quarantined = 0 AND v.version < t.current`
 
-// pruneStates removes the older versions of states of clusters that there are no longer.
+// pruneStates removes the older versions of states of clusters that no longer exist.
 func (s *sweeper) pruneStates(ctx context.Context, gone removals) error {
 	before := s.endedBefore()
 	if before == 0 {

@@ -15,8 +15,8 @@ type RunStore struct{ *records }
 
 const runColumns = `id, heartbeat_at, step, posted_at, doc`
 
-// scanRun reads runColumns. What Beat and Posted write is in columns of its own:
-// they leave the document and its version alone.
+// scanRun reads runColumns. What Beat and Posted write is in its own columns: they
+// leave the document and its version alone.
 func (s *records) scanRun(ctx context.Context, row scanner) (holdfast.Run, error) {
 	var (
 		run                 holdfast.Run
@@ -48,9 +48,8 @@ const (
 	releasing = -1 // what releases a lock, for which others wait
 )
 
-// priority is the order of claims: what writes goes first, what nobody waits for
-// last. Of samples there may be a thousand at once, which nobody else's plan is to
-// wait for.
+// priority is the order of claims: what writes goes first, what nobody waits for last.
+// There may be a thousand samples at once, which nobody else's plan is to wait for.
 func priority(run holdfast.Run) int {
 	switch {
 	case run.Kind == holdfast.RunUnlock:

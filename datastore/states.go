@@ -107,13 +107,13 @@ func (s *StateStore) stateDigest(data []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// PutState stores a version, or returns the newest one if it is the same: an
-// upload whose answer was lost may be sent again. What is refused is kept in
-// quarantine all the same: an upload by an attempt that is over (ErrFenced),
-// under another lock than the state's (*statelock.StateLockedError), of an older
-// serial than the newest (ErrConflict), or that is not a state. Only a location
-// that is not the run's own is refused outright (ErrForbidden). Of what an attempt
-// has in quarantine the oldest is removed beyond 20 states or 64 MiB.
+// PutState stores a version, or returns the newest one if it is the same: an upload
+// whose answer was lost may be sent again. What is refused is kept in quarantine all
+// the same: an upload by an attempt that is over (ErrFenced), under another lock than
+// the state's (*statelock.StateLockedError), of an older serial than the newest
+// (ErrConflict), or that is not a state. Only a location that is not the run's own is
+// refused outright (ErrForbidden). The oldest of what an attempt has in quarantine is
+// removed beyond 20 states or 64 MiB.
 //
 // It continues when ctx is done: the data is here, and who sent it may be gone.
 func (s *StateStore) PutState(ctx context.Context, write holdfast.StateWrite) (holdfast.StateVersion, error) {

@@ -57,7 +57,7 @@ func templateName(document holdfast.Cluster) string {
 	return document.Template.Name
 }
 
-// keptFor are the runs that c's record speaks of.
+// keptFor are the runs that c's record refers to.
 func keptFor(c holdfast.ClusterRecord) []string {
 	runs := []string{c.Applied.Run, c.Applied.OutputsRun, c.Drift.Run, c.Drift.Applied, c.Drift.Revert}
 	if c.Deletion != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/protocol"
 )
 
-// PutTicket records that a ticket was made for a running attempt. Of the ticket only a hash
+// PutTicket records that a ticket was made for a running attempt. Only a hash of the ticket
 // is kept. A second one for the attempt changes nothing. ErrFenced if the attempt is over.
 func (s *RunStore) PutTicket(ctx context.Context, ref holdfast.AttemptRef, runner, ticket string, now time.Time) error {
 	hash := sha256.Sum256([]byte(ticket))

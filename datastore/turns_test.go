@@ -14,7 +14,7 @@ import (
 )
 
 // testTurnsOfPosts: replies and reactions, which anybody can cause, wait for what merges
-// wait for, and not for ever.
+// wait for, and not forever.
 func testTurnsOfPosts(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()
 	post := func(kind outgoing.PostKind, name string) {

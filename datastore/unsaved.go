@@ -18,8 +18,8 @@ const (
 	earlierRefused = `(SELECT COUNT(*) FROM state_versions AS v WHERE v.location = unsaved_states.location
 		AND v.run = unsaved_states.run AND v.quarantined = 1 AND v.version < unsaved_states.version)`
 	// saidAll is true of an attempt e that has ended by its agent's word: that comes last. Not
-	// if its state, which stands, has not come at all: a full disk may have kept it back. An
-	// attempt that others have ended, or an agent that found it dead, may be executed still.
+	// if its unsaved state has not come at all: a full disk may have kept it back. An attempt
+	// that others have ended, or an agent that found it dead, may be executed still.
 	saidAll = `e.status NOT IN ('running', 'interrupted')
 		AND e.reason NOT IN ('` + string(holdfast.ReasonAgentKilled) + `', '` + string(holdfast.ReasonLeaseLost) + `') AND NOT EXISTS (
 		SELECT 1 FROM unsaved_states AS u WHERE u.run = e.run AND u.attempt = e.attempt AND u.version = 0 AND NOT EXISTS (
@@ -151,8 +151,8 @@ func (s *StateStore) ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState
 	return next, nil
 }
 
-// namesOf are the names of a state in rows: a former version told two of them apart that
-// have one key.
+// namesOf are the names of a state in rows: a former version treated two of them that
+// have one key as different.
 func namesOf(location string) (key, other string) {
 	key = holdfast.StateKey(location)
 	return key, key + holdfast.StoreOfEnvironment
@@ -182,7 +182,7 @@ func (s *records) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) 
 		}
 		err := takeUnsaved(ctx, q, run.State.Unsaved, true)
 		if errors.Is(err, holdfast.ErrConflict) {
-			return nil // another one came meanwhile, and stands
+			return nil // another one came meanwhile, and is unsaved
 		} else if err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (s *records) noteUnsaved(ctx context.Context, q querier, run holdfast.Run) 
 	})
 }
 
-// superseded ends what stands of the uploads of an apply that has ended well and were
+// superseded ends what is left of the uploads of an apply that has ended well and were
 // refused, if one of its later uploads was taken: that is what its engine has saved, and
 // whatever was sent before is older, or was never the engine's. A push that a person has
 // asked for stays.
@@ -224,9 +224,9 @@ func superseded(ctx context.Context, q querier, run holdfast.Run) error {
 }
 
 // noteLate records that a state which could not be saved has come from an attempt that
-// was over by then, as when somebody had taken its lock away. Of our own backend such a
-// state comes as an upload that is refused as well, if the engine got as far: before the
-// first state of a cluster it asks whether there is one, and that is refused, too.
+// was over by then, as when somebody had taken its lock away. With our own backend such
+// a state comes as an upload that is refused as well, if the engine got as far: before
+// the first state of a cluster it asks whether there is one, and that is refused, too.
 func (s *records) noteLate(ctx context.Context, q querier, ref holdfast.AttemptRef) error {
 	run, err := s.readRun(ctx, q, ref.Run, "")
 	if err != nil || run.Status == holdfast.RunRunning && run.Ref() == ref || !run.Kind.Applies() {
@@ -245,8 +245,8 @@ func (s *records) noteLate(ctx context.Context, q querier, ref holdfast.AttemptR
 	})
 }
 
-// putLate is putUnsaved for a state of an attempt that is over. That of another run
-// which stands is newer, as nothing is executed while one stands: it is not displaced.
+// putLate is putUnsaved for a state of an attempt that is over. The unsaved state of
+// another run is newer, as nothing is executed while there is one: it is not displaced.
 // Once that has ended, noteNext looks for what has come meanwhile.
 func putLate(ctx context.Context, q querier, u holdfast.UnsavedState) error {
 	var n int
@@ -284,8 +284,8 @@ func (s *records) noteNext(ctx context.Context, q querier, u holdfast.UnsavedSta
 }
 
 // arrived reports whether what a run has pushed is the newest version in our own
-// backend, which may have refused it after the engine had ended. Of another
-// backend the engine's word counts.
+// backend, which may have refused it after the engine had ended. For another backend
+// the engine's word counts.
 func (s *records) arrived(ctx context.Context, q querier, u holdfast.UnsavedState) (bool, error) {
 	if !holdfast.OwnState(u.Location) {
 		return true, nil
@@ -334,7 +334,8 @@ func noteRefused(ctx context.Context, q querier, v holdfast.StateVersion, by hol
 	})
 }
 
-// unsavedAt is an ErrUnsaved if a state stands that the location's backend does not have.
+// unsavedAt is an ErrUnsaved if there is a state that the location's backend does not
+// have.
 func unsavedAt(ctx context.Context, q querier, location string) error {
 	var run string
 	key, other := namesOf(location)

@@ -97,7 +97,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, store: store, rec: rec, seen: make(map[string]bool)}
 }
 
-// run stores a run of a cluster of its own with that status.
+// run stores a run of its own cluster with that status.
 func (w *world) run(kind holdfast.RunKind, status holdfast.RunStatus) holdfast.Run {
 	w.t.Helper()
 	w.n++

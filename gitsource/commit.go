@@ -75,7 +75,7 @@ func (o *objects) propose(ctx context.Context, p proposals.PullRequest) (plumbin
 	return o.put(plumbing.CommitObject, b.Bytes())
 }
 
-// emptyTree is the tree of a folder without files, which Git does not have in another one.
+// emptyTree is the tree of a folder without files, which Git never keeps in another tree.
 var emptyTree = plumbing.ComputeHash(plumbing.TreeObject, nil)
 
 // overwrite returns a folder's tree with files, by their paths below it, in place
@@ -159,8 +159,8 @@ func (s *Source) Message(ctx context.Context, repo string, rev holdfast.Revision
 	return commit.Message, commit.TreeHash.String(), nil
 }
 
-// difference returns the objects of a commit that its first parent's tree has
-// not, the commit first.
+// difference returns the objects of a commit that its first parent's tree does not
+// have, the commit first.
 func (o *objects) difference(ctx context.Context, commit plumbing.Hash) ([]plumbing.Hash, error) {
 	c, err := o.commit(commit)
 	if err != nil {

@@ -21,11 +21,10 @@ const (
 	renamed  = "renamed"
 )
 
-// Diff returns the files that differ between two revisions or trees, by path; an
-// empty from is the empty tree. A file counts as renamed if the old one is gone
-// and a new one has its very content. A file that becomes a folder is one
-// deletion and several additions. A folder that is nested too deep to be read is
-// one change, as a file is.
+// Diff returns the files that differ between two revisions or trees, by path; an empty
+// from is the empty tree. A file counts as renamed if the old one is gone and a new one
+// has the same content. A file that becomes a folder is one deletion and several
+// additions. A folder that is nested too deep to be read is one change, as a file is.
 func (s *Source) Diff(ctx context.Context, repo, from, to string) ([]holdfast.TreeChange, error) {
 	m, err := s.mirror(repo)
 	if err != nil {

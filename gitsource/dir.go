@@ -91,7 +91,7 @@ func dirInfo(name string, info fs.FileInfo) fileInfo {
 		return fileInfo{name: name, mode: 0o555, size: info.Size()}
 	case mode.IsRegular():
 		return fileInfo{name: name, mode: 0o444, size: info.Size()}
-	default: // a socket, a pipe, a device: permissions tell it from a submodule
+	default: // a socket, a pipe, a device: permissions distinguish it from a submodule
 		return fileInfo{name: name, mode: fs.ModeIrregular | 0o444}
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// classifyTalk is classify for what went wrong once the session stood: whatever
-// is not known to be final is worth another try, be it garbled or a full disk.
+// classifyTalk is classify for what went wrong once the session was open: whatever is
+// not known to be final is worth another try, such as a garbled answer or a full disk.
 func classifyTalk(ctx context.Context, err error) error {
 	err = classify(ctx, err)
 	var status *githttp.Err
@@ -99,7 +99,8 @@ var localFaults = []string{ //nolint:gochecknoglobals // a constant list
 	"cannot allocate memory",
 }
 
-// kindOfCommand judges Git's program by its words; it has no others.
+// kindOfCommand classifies an error of Git's program by its text; there is nothing else
+// to go by.
 func kindOfCommand(err *commandError) error {
 	text := strings.ToLower(err.text)
 	for _, words := range localFaults {
@@ -132,7 +133,7 @@ func isDamage(err error) bool {
 }
 
 // isMalformed reports whether an error says that a commit, tree or tag, which is as the remote
-// sent it, cannot be used. Git takes some of these from who pushes them.
+// sent it, cannot be used. Git takes some of these from whoever pushes them.
 func isMalformed(err error) bool {
 	return errors.Is(err, object.ErrMalformedTree) || errors.Is(err, object.ErrMalformedCommit) || errors.Is(err, object.ErrMalformedTag)
 }

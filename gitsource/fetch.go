@@ -151,7 +151,7 @@ func (m *mirror) fetch(ctx context.Context, wants choose) (err error) {
 	if maps.Equal(next, m.refs) {
 		return nil
 	}
-	m.generation.Add(1) // there may be a new pack, be it another process's
+	m.generation.Add(1) // there may be a new pack, perhaps another process's
 	if err := writeRefs(m.path, next); err != nil {
 		return fmt.Errorf("write refs: %w", err)
 	}
@@ -213,8 +213,8 @@ const allAtOnce = math.MaxInt
 // errMore says that objects are missing that were not asked for yet.
 var errMore = errors.New("more objects are missing")
 
-// exchange asks for at most so many of the objects that are missing, says for which, and
-// stores them.
+// exchange asks for a bounded number of the objects that are missing, says for which,
+// and stores them.
 func (m *mirror) exchange(
 	ctx context.Context, dog *watchdog, dir string, current refs, wants choose, most int,
 ) (next refs, asked []plumbing.Hash, err error) {
@@ -270,9 +270,9 @@ func (m *mirror) request(
 	return req
 }
 
-// usable are the refs that a remote advertises, but for names of branches and tags that Git
-// would not take or that are not UTF-8, as nothing that stores or shows them could, and for
-// objects known not to be commits. What leads to something too large is where it was; it is an error for
+// usable are the refs that a remote advertises, except for names of branches and tags that Git
+// would not take or that are not UTF-8, as nothing that stores or shows them could, and for objects
+// known not to be commits. What leads to something too large is where it was; it is an error for
 // the remote's main branch, without which nothing can be done.
 func (m *mirror) usable(advertised *packp.AdvRefs, current refs) (map[string]plumbing.Hash, error) {
 	maps.DeleteFunc(m.oversized, func(hash plumbing.Hash, _ error) bool {
@@ -345,7 +345,7 @@ func (m *mirror) haves(store *filesystem.Storage, current refs, advertised *pack
 	}
 	offered := map[plumbing.Hash]struct{}{}
 	for _, hash := range shared {
-		if _, before := m.offered[hash]; !before || m.damaged.Load() { // else it was there then
+		if _, before := m.offered[hash]; !before || m.damaged.Load() { // otherwise it was there then
 			if _, err := object.GetCommit(store, hash); err != nil {
 				continue
 			}

@@ -32,7 +32,7 @@ func open(t testing.TB, dir string, repo gitsource.Repository) *gitsource.Source
 	return s
 }
 
-// served returns a new repository on a server of its own and a Source of it.
+// served returns a new repository on its own server and a Source of it.
 func served(t testing.TB) (*gitserver.Server, *gitserver.Repo, *gitsource.Source) {
 	t.Helper()
 	server := gitserver.New(t)

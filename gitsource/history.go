@@ -120,8 +120,8 @@ const (
 // those that are not ancestors of another one. There are several after a
 // criss-cross, none for unrelated histories.
 //
-// It walks back from both, the newest first, as Git does, and ends when only
-// ancestors of common ones are left; clocks that were wrong cost time, not truth.
+// It walks back from both, the newest first, as Git does, and ends when only ancestors
+// of common ones are left; wrong clocks cost time, but never change the result.
 func (o *objects) mergeBases(ctx context.Context, one, two plumbing.Hash) ([]plumbing.Hash, error) {
 	found, err := o.commonAncestors(ctx, one, two)
 	if err != nil || len(found) < 2 {

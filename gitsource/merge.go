@@ -58,7 +58,7 @@ type merger struct {
 	baseMerges *int // so far
 }
 
-// poison stands for what two merge bases could not agree on.
+// poison replaces what two merge bases could not agree on.
 var poison = plumbing.NewHash(strings.Repeat("f", 40))
 
 func (g *merger) merge(ctx context.Context, base, head holdfast.Revision) (plumbing.Hash, error) {

@@ -18,9 +18,8 @@ import (
 )
 
 const (
-	// maxReaders bounds how many read a mirror's objects at once, and maxIdle
-	// how many stores wait for the next: each has a copy of the indexes and a
-	// cache of its own.
+	// maxReaders bounds how many read a mirror's objects at once, and maxIdle how many
+	// stores wait for the next: each has a copy of the indexes and its own cache.
 	maxReaders = 4
 	maxIdle    = 2
 )
@@ -45,7 +44,7 @@ func (o *objects) use(f func(*filesystem.Storage) error) error {
 		store = openStore(m.path)
 	}
 	err := f(store)
-	if err == nil { // else it may be in the middle of something
+	if err == nil { // otherwise it may be in the middle of something
 		m.putIdle(store, generation)
 	}
 	return err
@@ -251,7 +250,7 @@ func (o *objects) put(kind plumbing.ObjectType, data []byte) (plumbing.Hash, err
 	return hash, nil
 }
 
-// storeLoose writes an object into a file of its own.
+// storeLoose writes an object into its own file.
 func storeLoose(dir string, hash plumbing.Hash, kind plumbing.ObjectType, data []byte) error {
 	f, err := createTemp(dir, tempObjectPrefix)
 	if err != nil {

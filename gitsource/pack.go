@@ -109,8 +109,8 @@ func indexPack(dir string, f *os.File) (checksum plumbing.Hash, err error) {
 	return checksum, writeFile(dir, "objects/pack/pack-"+checksum.String()+".idx", encoded.Bytes())
 }
 
-// indexLargePack does so for a pack with a large file, and says by a file next to it, as
-// Git does, that it is not to be repacked.
+// indexLargePack does so for a pack with a large file, and marks it by a file next to
+// it, as Git does, so that it is not repacked.
 func indexLargePack(ctx context.Context, dir string, f *os.File) (checksum plumbing.Hash, err error) {
 	temp := f.Name() + ".idx"
 	defer os.Remove(temp)

@@ -18,11 +18,11 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Push makes a branch of the remote that is at from (empty: that is not there) be
-// at to (empty: be deleted), which the mirror has and which stands on what the
-// remote has. The remote compares and sets: no other branch is touched, and
-// nothing of this one is lost. A branch that is at to already is not an error: the
-// answer to a former try got lost.
+// Push makes a branch of the remote that is at from (empty: that is not there) be at to
+// (empty: be deleted), which the mirror has and which is based on what the remote has.
+// The remote compares and sets: no other branch is touched, and nothing of this one is
+// lost. A branch that is at to already is not an error: the answer to a former try got
+// lost.
 //
 // Errors: ErrConflict if the branch is elsewhere; ErrForbidden if the remote does
 // not let us, ErrUnauthorized, ErrNotFound, ErrUnavailable. The mirror learns of
@@ -110,7 +110,8 @@ func nameOf(hash plumbing.Hash) string {
 	return hash.String()
 }
 
-// judge tells by a remote's words what became of a push; it has no others.
+// judge derives the result of a push from the remote's text; there is nothing else to
+// go by.
 func judge(report *packp.ReportStatus, name plumbing.ReferenceName) error {
 	status := "it said nothing of the branch"
 	for _, of := range report.CommandStatuses {

@@ -32,8 +32,7 @@ type Options struct {
 
 	// Timeout bounds one fetch as a whole; zero means 15 min.
 	Timeout time.Duration
-	// IdleTimeout ends a fetch of which nothing was heard for so long; zero
-	// means 1 min.
+	// IdleTimeout ends a fetch from which nothing came for this long; zero means 1 min.
 	IdleTimeout time.Duration
 
 	Logger *slog.Logger // nil discards
@@ -175,8 +174,8 @@ func newRemote(repo Repository, client transport.Transport) (*remote, error) {
 	return r, nil
 }
 
-// newHTTPClient is go-git's transport over a client of our own, whose
-// connections and limits are not those of everybody in the process.
+// newHTTPClient is go-git's transport over our own client, whose connections and limits
+// are not those of everybody in the process.
 func newHTTPClient() transport.Transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = 4

@@ -100,7 +100,7 @@ func TestFetchSSH(t *testing.T) {
 	}
 }
 
-// A host that accepts the connection and says nothing does not hold a fetch for ever.
+// A host that accepts the connection and says nothing does not hold a fetch forever.
 func TestFetchFromSilentHost(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

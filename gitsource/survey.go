@@ -84,7 +84,7 @@ func (s *survey) admit(size int64) error {
 	return nil
 }
 
-// add takes an object into account. begins are its first bytes.
+// add counts an object. begins are its first bytes.
 func (s *survey) add(header *packfile.ObjectHeader, begins []byte) error {
 	size := header.Length
 	switch header.Type {

@@ -41,8 +41,8 @@ type session interface {
 	close() error
 }
 
-// pushSession is one conversation with a remote that takes something: what it
-// has, then at most one push.
+// pushSession is one conversation with a remote for a push: what it has, then at most
+// one push.
 type pushSession interface {
 	advertise(ctx context.Context) (*packp.AdvRefs, error)
 	// push sends commands and a pack, and returns what became of them; nil if the
@@ -63,7 +63,7 @@ func (r *remote) open(ctx context.Context) (session, error) {
 	}
 }
 
-// openPush begins a session that takes something. ctx bounds it as a whole.
+// openPush begins a session for a push. ctx bounds it as a whole.
 func (r *remote) openPush(ctx context.Context) (pushSession, error) {
 	switch r.endpoint.Protocol {
 	case "file":
@@ -150,8 +150,8 @@ func (s *httpSession) pack(ctx context.Context, req *packp.UploadPackRequest) (i
 
 func (s *httpSession) close() error { return s.inner.Close() }
 
-// guard bounds what a failing server can make us read, and tells a page for
-// people from an answer of Git's.
+// guard bounds what a failing server can make us read, and distinguishes a web page
+// from an answer of Git.
 type guard struct{ base http.RoundTripper }
 
 const (
@@ -253,7 +253,7 @@ func openSSH(ctx context.Context, program string, endpoint *transport.Endpoint, 
 	if err != nil {
 		return nil, err
 	}
-	// The handshake knows no context: without its connection it ends.
+	// The handshake has no context: closing its connection ends it.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	client, err := newSSHClient(conn, addr, config)
 	if err != nil {
@@ -304,7 +304,8 @@ func sshConfig(endpoint *transport.Endpoint, auth SSH, addr string) (*ssh.Client
 		User:            user,
 		Auth:            []ssh.AuthMethod{ssh.PublicKeys(keys.Signer)},
 		HostKeyCallback: known.HostKeyCallback(),
-		// Only those that known_hosts can check, or the host shows another key.
+		// Only algorithms that known_hosts can check: otherwise the host shows another
+		// key.
 		HostKeyAlgorithms: known.HostKeyAlgorithms(addr),
 	}, nil
 }
@@ -377,7 +378,7 @@ func (s *pipeSession) pack(_ context.Context, req *packp.UploadPackRequest) (io.
 func (s *pipeSession) push(_ context.Context, req *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
 	s.asked = true
 	if err := req.Encode(s.stdin); err != nil {
-		// Why the other end hung up, it has said on its way out.
+		// Its last output says why the other end hung up.
 		if closed := s.close(); closed != nil {
 			err = closed
 		}
@@ -443,7 +444,7 @@ func (t *tail) String() string {
 	return strings.Join(strings.Fields(t.buf.String()), " ")
 }
 
-// watchdog ends a context once nothing was heard for a while.
+// watchdog ends a context once no data came for a while.
 type watchdog struct {
 	timer *time.Timer
 	idle  time.Duration
@@ -481,8 +482,8 @@ func (t touchReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// untilEnd lets the watchdog rest from the end of r on: what is done with it takes the
-// time that it takes.
+// untilEnd stops the watchdog at the end of r: the time that its caller needs
+// afterwards is not limited.
 func (w *watchdog) untilEnd(r io.Reader) io.Reader { return endReader{r, w} }
 
 type endReader struct {

@@ -35,8 +35,7 @@ func shallow(name string) error {
 // maxCachedFolders bounds what a Tree keeps of the folders it has read.
 const maxCachedFolders = 512
 
-// What a file can be that no content stands for. They are the Err of a
-// *fs.PathError.
+// Kinds of files that have no readable content. They are the Err of a *fs.PathError.
 var (
 	errIsDir     = errors.New("is a folder")
 	errIsSymlink = errors.New("is a symbolic link, which is not followed")

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// treeWalk is one look through trees of a mirror by one goroutine. A folder that stands
-// in many places is read once, if that was not long ago, and the places are bounded.
+// treeWalk is one look through trees of a mirror by one goroutine. A folder that is in
+// many places is read once, if that was not long ago, and the places are bounded.
 type treeWalk struct {
 	objects *objects
 	limit   holdfast.PathLimit

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Check does once all that locks and hints need of Redis, with a lock of its own, and
-// says what does not work: Redis is away, another kind of Redis than configured, the
+// Check does once all that locks and hints need of Redis, with its own lock, and says
+// what does not work: Redis is unavailable, another kind of Redis than configured, the
 // password is wrong, or a right is missing. Each call may take as long as any other.
 func (r *Redis) Check(ctx context.Context) error {
 	const owner, ttl = "check", time.Minute

@@ -247,7 +247,7 @@ func mustAcquire(t *testing.T, l both, key, owner string, ttl time.Duration) {
 	}
 }
 
-// subscribe returns the topics that a subscription of its own is woken with.
+// subscribe returns the topics that its own subscription is woken with.
 func subscribe(t *testing.T, l both) <-chan string {
 	t.Helper()
 	topics := make(chan string, 100)

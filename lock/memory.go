@@ -127,7 +127,7 @@ func (m *Memory) Wake(_ context.Context, topic string) error {
 		s.pending[topic] = struct{}{}
 		select {
 		case s.wake <- struct{}{}:
-		default: // told already
+		default: // reported already
 		}
 	}
 	return nil

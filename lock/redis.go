@@ -40,10 +40,10 @@ type Options struct {
 const callTimeouts = 3
 
 // Redis is locks and wake-ups that the replicas of a server share: one Redis, the
-// master that sentinels name, or a Redis Cluster. While Redis is away calls fail with
-// holdfast.ErrUnavailable. They work again once it is back, or a replica was promoted:
-// with all locks free, or with those that had reached the replica. It is safe for
-// concurrent use.
+// master that sentinels name, or a Redis Cluster. While Redis is unavailable calls fail
+// with holdfast.ErrUnavailable. They work again once it is back, or a replica was
+// promoted: with all locks free, or with those that had reached the replica. It is safe
+// for concurrent use.
 type Redis struct {
 	client     redis.UniversalClient
 	at         place
@@ -68,8 +68,8 @@ func NewRedis(opts Options) (*Redis, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	// The client would print to stderr, in a format of its own, what its calls
-	// return as errors besides. The switch is for the whole process, and atomic.
+	// The client would print to stderr, in its own format, what its calls return as
+	// errors besides. The switch is for the whole process, and atomic.
 	logging.Disable()
 	at.bounded(opts.Timeout)
 	r := &Redis{at: at, prefix: opts.Prefix, timeout: opts.Timeout, logger: opts.Logger}
@@ -238,8 +238,8 @@ func (r *Redis) Wake(ctx context.Context, topic string) error {
 	return nil
 }
 
-// Subscribe calls woken with each topic, one call at a time, until ctx is done,
-// and returns nil then. It reconnects automatically; what was told meanwhile is lost.
+// Subscribe calls woken with each topic, one call at a time, until ctx is done, and
+// returns nil then. It reconnects automatically; messages sent meanwhile are lost.
 func (r *Redis) Subscribe(ctx context.Context, woken func(topic string)) error {
 	for ctx.Err() == nil {
 		began := time.Now()

@@ -72,7 +72,7 @@ func TestFailoverLosesWhatWasNotReplicated(t *testing.T) {
 	stop := load(t, l)
 
 	group.Replica.Pause()
-	group.Master.Ask("CLIENT KILL TYPE replica") // else what it is sent waits for it in its socket
+	group.Master.Ask("CLIENT KILL TYPE replica") // otherwise what it is sent waits for it in its socket
 	mustAcquire(t, l, "lost", "run-2/1", time.Hour)
 	group.Master.Stop()
 	group.Replica.Resume()
@@ -95,7 +95,7 @@ func TestFailoverLosesWhatWasNotReplicated(t *testing.T) {
 }
 
 // load takes and lets go locks until stop is called, and fails the test for an error
-// that does not say that Redis is away or that somebody else has the lock.
+// that does not say that Redis is unavailable or that somebody else has the lock.
 func load(t *testing.T, l both) (stop func()) {
 	t.Helper()
 	done := make(chan struct{})

@@ -27,7 +27,7 @@ type Server struct {
 	// learned from them.
 	Cluster []string
 
-	User     string // empty: the one in the URL, else Redis's default user
+	User     string // empty: the one in the URL, otherwise Redis's default user
 	Password string
 	Database int // of a Redis behind Sentinel; a URL has its own, a Cluster has none
 

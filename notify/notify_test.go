@@ -175,8 +175,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestWebhook: the body is what there is to know, signed, and each id is there for who has
-// it already; a template makes a request of each.
+// TestWebhook: the body is what there is to know, signed, and each id is there for whoever
+// has it already; a template makes a request of each.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	key := func() (string, error) { return "signing key", nil }
@@ -256,8 +256,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSentInPart: where each notification is a request of its own, those that were sent before
-// a refusal count as sent, and are not sent again.
+// TestSentInPart: where each notification is a separate request, those that were sent before a
+// refusal count as sent, and are not sent again.
 func TestSentInPart(t *testing.T) {
 	t.Parallel()
 	requests := 0

@@ -37,10 +37,10 @@ type Post struct {
 	Reaction    holdfast.Reaction       `json:"reaction,omitempty"`
 	Runs        []string                `json:"runs,omitempty"`    // comment: the runs whose plans Body shows
 	Unshown     bool                    `json:"unshown,omitempty"` // comment: it shows none, and none that was shown before counts
-	Head        holdfast.Revision       `json:"head,omitempty"`    // comment: the head that Body speaks of; issue: a digest of what it tells
+	Head        holdfast.Revision       `json:"head,omitempty"`    // comment: the head that Body is about; issue: a digest of what it tells
 	ExternalID  string                  `json:"externalId,omitempty"`
-	// After is the key of another post whose content, as it is wanted when this
-	// one is, has to be on the forge first: a status that speaks of a comment.
+	// After is the key of another post whose content, as it is wanted when this one is,
+	// has to be on the forge first: a status that refers to a comment.
 	After string `json:"after,omitempty"`
 
 	PostDelivery

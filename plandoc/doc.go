@@ -1,6 +1,6 @@
-// Package plandoc is what a plan would do, as agents and the server say it to
-// each other and keep it: a Document of changes with their values, in one
-// canonical encoding, and an Info with what the engine said besides.
+// Package plandoc is what a plan would do, as agents and the server exchange and keep
+// it: a Document of changes with their values, in one canonical encoding, and an Info
+// with what the engine said besides.
 //
 // It owns what makes two plans the same (Digest), what of them an apply would do
 // (Fingerprint), how values that are secret or unknown are written (Mark), and

@@ -62,9 +62,9 @@ type Output struct {
 	After   Value    `json:"after,omitempty"`
 }
 
-// Read is what a plan has read and gives to what no change of a resource
-// shows: provisioners, connections, write-only arguments and, but for secrets,
-// the configuration of providers. It is compared, and is not a change.
+// Read is what a plan has read and gives to what no change of a resource shows:
+// provisioners, connections, write-only arguments and, except for secrets, the
+// configuration of providers. It is compared, and is not a change.
 type Read struct {
 	// Address is that of a data source, of a resource that the plan does not change
 	// or, if its provisioners are given what a refresh found, destroys, or var.NAME of

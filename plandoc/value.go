@@ -25,15 +25,15 @@ import (
 // can look like a mark.
 type Value []byte
 
-// Mark stands in a value's tree for what is not shown or not known.
+// Mark replaces in a value's tree what is not shown or not known.
 type Mark struct {
 	// HMAC is the keyed hash of the value with its address and path; empty for
 	// what is unknown. It tells equal from different without telling what.
 	HMAC string
 	// Text is what may be shown of a string; empty: nothing of it.
 	Text string
-	// Unknown is true for what is known only after the apply: all of it if HMAC
-	// is empty, else a part.
+	// Unknown is true for what is known only after the apply: all of it if HMAC is
+	// empty, otherwise a part.
 	Unknown bool
 }
 

@@ -142,8 +142,8 @@ func (e *evaluation) ask(ctx context.Context, ref ast.Ref) (*ast.Term, error) {
 	return found, err
 }
 
-// cache is where answers are kept: with hidden values for one question alone, as who reads a
-// kept answer reads what it was made of.
+// cache is where answers are kept: with hidden values for one question alone, as the reader
+// of a kept answer reads what it was made of.
 func (e *evaluation) cache() topdown.VirtualCache {
 	if e.in.hidden {
 		return topdown.NewVirtualCache()

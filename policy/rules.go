@@ -30,7 +30,7 @@ var verbs = map[string]holdfast.PolicySeverity{
 // has it.
 const exceptionName = "exception"
 
-// findRules finds the policies of all files but tests, and what speaks against one.
+// findRules finds the policies of all files but tests, and what makes one unusable.
 func (s *Set) findRules() {
 	found := map[string]*rule{} // by reference
 	for _, file := range sortedKeys(s.modules) {

@@ -36,8 +36,8 @@ type ClaimRequest struct {
 	// Kinds are the kinds of runs that the agent executes; empty means all that its
 	// token is bound to. A claim for others is refused.
 	Kinds []holdfast.RunKind `json:"kinds,omitempty"`
-	// Projects are those that the agent's token is bound to; empty means all. The
-	// server fills it in: it is not part of the message.
+	// Projects are the projects that the agent's token is bound to; empty means all.
+	// The server fills it in: it is not part of the message.
 	Projects []string `json:"-"`
 	// Bound are the kinds that the agent's token is bound to; empty means all. The
 	// server fills it in, too.
@@ -70,7 +70,7 @@ func (r ClaimRequest) Ref() AgentRef {
 	return AgentRef{ID: r.Agent, Process: r.Process, Folder: r.Folder, Runner: r.Runner}
 }
 
-// MayHave reports whether the token of who asks could ever have claimed run.
+// MayHave reports whether the caller's token could ever have claimed run.
 func (r ClaimRequest) MayHave(run holdfast.Run) bool {
 	return (r.Runner == "" || r.Runner == run.RunnerName()) &&
 		(len(r.Bound) == 0 || slices.Contains(r.Bound, run.Kind.AgentKind())) &&

@@ -24,8 +24,8 @@ type Assignment struct {
 
 	// Destroy: a plan of the destruction of everything.
 	Destroy bool `json:"destroy,omitempty"`
-	// LockFile is the provider lock file to start from where the bundle has
-	// none: of the reviewed plan, else of the last applied run.
+	// LockFile is the provider lock file to start from where the bundle has none: of
+	// the reviewed plan, otherwise of the last applied run.
 	LockFile []byte `json:"lockFile,omitempty"`
 	// Modules is the run whose fetched modules the attempt should have: the one that
 	// was applied last, if that is what the attempt looks at. Empty: it fetches them,
@@ -104,8 +104,8 @@ type AssignedEnv struct {
 
 // AssignedState is where an attempt's state is.
 type AssignedState struct {
-	// OwnState is true if the state is in Holdfast's own backend at
-	// StateLocation; else the code or the rendered root says where.
+	// OwnState is true if the state is in Holdfast's own backend at StateLocation;
+	// otherwise the code or the rendered root says where.
 	OwnState      bool   `json:"ownState,omitempty"`
 	StateLocation string `json:"stateLocation"`
 

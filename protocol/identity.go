@@ -92,7 +92,7 @@ type TokenRequest struct {
 // IdentityToken says whom a run is, for one audience.
 type IdentityToken struct {
 	Token string `json:"token"` // a JWT
-	// Lifetime is for how long it is valid from now on, in nanoseconds: clocks are not
+	// Lifetime is how long it is valid from now on, in nanoseconds: clocks are not
 	// compared.
 	Lifetime time.Duration `json:"lifetime"`
 }

@@ -17,7 +17,7 @@ type Launch struct {
 	Cluster holdfast.Cluster // as its document says
 	Ticket  string           // proves that its holder was started for the attempt; good for one exchange
 	Limits  holdfast.RunLimits
-	// Timeout is for how long it may exist at all, whatever becomes of it.
+	// Timeout is how long it may exist at all, whatever becomes of it.
 	Timeout time.Duration
 }
 
@@ -33,13 +33,13 @@ type Launched struct {
 	// Dead: whoever has run its processes says that they have ended. Without it one that
 	// is Over may still be executed, on a machine that nobody hears of.
 	Dead bool
-	// Host is what the machine is called that its processes see: they exchange the ticket
+	// Host is the name of the machine as its processes see it: they exchange the ticket
 	// by that name. Empty: not known.
 	Host string
 	// Begun: its process was started.
 	Begun bool
 	// Reason is why it is not started, or has ended; empty: it is about to start, runs,
-	// or has ended well. Detail says it in a sentence, with what is known of it.
+	// or has ended well. Detail describes it in a sentence, with what is known of it.
 	Reason holdfast.Reason
 	Detail string
 	// Waits: it does not start because of a quota that others use up; it starts when
@@ -106,7 +106,7 @@ type LaunchRequest struct {
 	holdfast.AttemptRef
 	Reason holdfast.Reason `json:"reason,omitempty"` // notes, ends
 	Detail string          `json:"detail,omitempty"`
-	Dead   bool            `json:"dead,omitempty"`  // ends: its processes have ended; else nobody has shown its ticket
+	Dead   bool            `json:"dead,omitempty"`  // ends: its processes have ended; otherwise nobody has shown its ticket
 	Final  bool            `json:"final,omitempty"` // ends, of one that is not dead: it is not tried again
 }
 

@@ -26,12 +26,12 @@ type PolicyContext struct {
 	Run PolicyRun `json:"run"`
 	// Cluster is its document, with the defaults filled in.
 	Cluster holdfast.Cluster `json:"cluster"`
-	// Template is the version that the root module is rendered from; zero if the cluster has a
-	// root module of its own.
+	// Template is the version that the root module is rendered from; zero if the cluster has
+	// its own root module.
 	Template PolicyVersion `json:"template,omitzero"`
 	// Engine is the one that made the plan.
 	Engine PolicyVersion `json:"engine,omitzero"`
-	// Providers are those that the lock file selects.
+	// Providers are the providers that the lock file selects.
 	Providers []PolicyVersion `json:"providers,omitempty"`
 	// PullRequest is what proposes the change; zero on the tracked branch.
 	PullRequest PolicyPullRequest `json:"pull_request,omitzero"`

@@ -2,8 +2,8 @@ package protocol
 
 import "fmt"
 
-// Version is the version of what agents and the server say to each other. It is a number of
-// its own, which grows when one of them could misunderstand the other. Agents of version 1 did
+// Version is the version of what agents and the server say to each other. It is a separate
+// number, which grows when one of them could misunderstand the other. Agents of version 1 did
 // not name theirs.
 const Version = 2
 

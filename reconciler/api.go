@@ -12,10 +12,10 @@ import (
 
 // What the server asks of the rooms.
 
-// Dispatcher hands runs to agents and takes in how they end.
+// Dispatcher hands runs to agents and records how they end.
 func (r *Reconciler) Dispatcher() *dispatch.Dispatcher { return r.dispatcher }
 
-// Rescue returns who puts states right that engines could not save.
+// Rescue returns the part that resolves states that engines could not save.
 func (r *Reconciler) Rescue() *rescue.Keeper { return r.rescue }
 
 // States puts states right, and moves them.
@@ -29,7 +29,7 @@ type (
 	placer  = places.Keeper
 )
 
-// States returns who puts states right and who moves them.
+// States returns the parts that resolve states and that move them.
 func (r *Reconciler) States() States { return States{r.rescue, r.places} }
 
 // CommandStored says that a command is in the store. It never blocks.

@@ -42,8 +42,8 @@ func foundLock(id string, made time.Time) protocol.Result {
 }
 
 // TestUnlockOfAProposedCluster: the lock that the first plan of a cluster has left, which
-// only a pull request has, is released with the pull request's code: as a plan, by who may
-// plan, and after no living run. The plan that waits for it is made at once.
+// only a pull request has, is released with the pull request's code: as a plan, by whoever
+// may plan, and after no living run. The plan that waits for it is made at once.
 func TestUnlockOfAProposedCluster(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters(), func(opts *reconciler.Options) {

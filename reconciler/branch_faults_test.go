@@ -85,7 +85,7 @@ func byFastForward(repo *gitserver.Repo, pr holdfast.PullRequest) string {
 }
 
 // TestFaultsOfAFastForwardedHead: the plan status of a head that is one of a pull request says
-// what that does. The branch that it has become the head of has a status of its own.
+// what that does. The branch that it has become the head of has its own status.
 func TestFaultsOfAFastForwardedHead(t *testing.T) {
 	t.Parallel()
 	f := settledShops(t)

@@ -27,7 +27,7 @@ var errCrashed = errors.New("the server has crashed")
 type mortal struct {
 	reconciler.Store
 	mu     sync.Mutex
-	left   int // writes until then; negative: it lives for ever
+	left   int // writes until then; negative: it lives forever
 	writes int
 	dead   bool
 	last   string // the write that it died at
@@ -228,8 +228,8 @@ func (c *crashing) execute(a protocol.Assignment) {
 	}
 }
 
-// copied is a fleet of its own in the same state, whose Git is shared. The store
-// of f must be closed.
+// copied is a separate fleet in the same state, whose Git is shared. The store of f
+// must be closed.
 func (f *fleet) copied() *fleet {
 	f.t.Helper()
 	dir := memory.Dir(f.t)

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(postgresserver.Main(m))
 }
 
-// crew are several replicas with one database, each with mirrors of its own, that run as a
+// crew are several replicas with one database, each with its own mirrors, that run as a
 // server's do. Nobody hurries them: each hint from one to another is lost.
 type crew struct {
 	*fleet
@@ -170,7 +170,7 @@ type testLog struct {
 }
 
 func (l *testLog) Write(line []byte) (int, error) {
-	if l.t.Context().Err() == nil { // else the test may be over
+	if l.t.Context().Err() == nil { // otherwise the test may be over
 		l.t.Logf("%s: %s", l.who, strings.TrimSpace(string(line)))
 	}
 	return len(line), nil

@@ -342,8 +342,8 @@ func (f *fleet) api(author string, verb holdfast.Verb, names ...string) holdfast
 	return f.commands(holdfast.Command{Author: author, Verb: verb, Clusters: names, Shown: f.planned(verb, names)})
 }
 
-// planned are the runs whose plans clusters wait with, as holdfast names them to who asks
-// for an apply or approves.
+// planned are the runs whose plans clusters wait with, as holdfast names them to whoever
+// asks for an apply or approves.
 func (f *fleet) planned(verb holdfast.Verb, names []string) []string {
 	f.t.Helper()
 	if verb != holdfast.VerbApply && verb != holdfast.VerbApprove {

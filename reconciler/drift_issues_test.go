@@ -242,8 +242,8 @@ func TestHeldDriftIsReported(t *testing.T) {
 	}
 }
 
-// TestIssuesAreCapped: those that have drifted longest have an issue of their
-// own, all others are in one that sums up.
+// TestIssuesAreCapped: those that have drifted longest have their own issue, all others
+// are in one that sums up.
 func TestIssuesAreCapped(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()

@@ -375,7 +375,7 @@ func TestScheduleRuns(t *testing.T) {
 	}
 	jump := func() {
 		f.clock.Advance(67 * time.Minute)
-		f.must(f.locks.Wake(ctx, "drift")) // a clock that jumps is seen within a minute, else
+		f.must(f.locks.Wake(ctx, "drift")) // a clock that jumps is seen within a minute, otherwise
 	}
 	jump()
 	end(next(holdfast.RunDrift), scaled("5"), holdfast.RunPlanned)

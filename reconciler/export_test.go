@@ -17,8 +17,8 @@ func (r *Reconciler) TakeIn(ctx context.Context, repo string, number int) error 
 	return r.intake.Take(ctx, agenda.Look{Repo: repo, Number: number})
 }
 
-// Settle works off what was asked for until nothing is left, as Run would, but
-// for what is due later.
+// Settle works off what was asked for until nothing is left, as Run would, except for
+// what is due later.
 func (r *Reconciler) Settle(ctx context.Context) error {
 	for {
 		more, err := r.agenda.Step(ctx, peering{r}.take, peering{r}.decide)

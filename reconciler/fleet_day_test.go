@@ -254,7 +254,7 @@ func (d *days) pass() dayFigures {
 	return f
 }
 
-// passAll makes a pass when the server was away for a day, and returns how long
+// passAll makes a pass when the server was unavailable for a day, and returns how long
 // it took.
 func (d *days) passAll() time.Duration {
 	d.clock.Advance(25 * time.Hour)

@@ -448,7 +448,7 @@ func module(text string) string {
 	return "resource \"terraform_data\" \"x\" {\n  input = \"" + text + "\"\n}\n"
 }
 
-// twoClusters are prod and preprod, each with a module of its own.
+// twoClusters are prod and preprod, each with its own module.
 func twoClusters() map[string]string {
 	return map[string]string{
 		"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one"),

@@ -138,7 +138,8 @@ func TestMergeGroupDuringAnOutage(t *testing.T) {
 	q.wants(group, fmt.Sprintf("error the merge result cannot be read: open infra at %s: too many files", holdfast.Revision(group).Short()))
 }
 
-// A group that cannot be read has its status, although the host is away with each second look.
+// A group that cannot be read has its status, although the host is unavailable with each
+// second look.
 func TestMergeGroupOfAHostThatIsAwayNowAndThen(t *testing.T) {
 	t.Parallel()
 	q := newMergeQueue(t)

@@ -86,8 +86,8 @@ func TestAMergeThatMovesTheStateToAnotherEnvironmentIsHeld(t *testing.T) {
 	}
 }
 
-// A bucket is the same one in all environments, as long as none of them leads to a store of
-// its own.
+// A bucket is the same one in all environments, as long as none of them leads to its own
+// store.
 func TestAnotherEnvironmentIsNotAnotherBucket(t *testing.T) {
 	t.Parallel()
 	files := twoClusters()

@@ -133,7 +133,7 @@ type Reports struct {
 	// Issues is how many drift issues may be open in a repository, besides the one that
 	// sums up; zero means 10, negative only that one.
 	Issues int
-	// PolicyStatus: what policies say of a pull request is a status of its own.
+	// PolicyStatus: what policies say of a pull request is a separate status.
 	PolicyStatus bool
 	// Decided is called after each decision about a cluster; it must not block. Nil:
 	// nobody else wants to know.

@@ -39,8 +39,7 @@ func TestWhoMayApprove(t *testing.T) {
 	}
 }
 
-// A code host that will not say who may command is not a reason to be silent for
-// ever.
+// A code host that will not say who may command is not a reason to be silent forever.
 func TestCommandIsRefusedWhilePermissionsStayUnknown(t *testing.T) {
 	t.Parallel()
 	f := reviewed(t)

@@ -81,8 +81,8 @@ type RunLists interface {
 	// NewestRun returns the id of the newest run of what a request names; empty if there
 	// is none.
 	NewestRun(ctx context.Context, of holdfast.Request) (id string, err error)
-	// CreateRunAfter is CreateRun if newest is what NewestRun says, else an ErrConflict:
-	// somebody else has queued a run since that was asked.
+	// CreateRunAfter is CreateRun if newest is what NewestRun says, otherwise an
+	// ErrConflict: somebody else has queued a run since that was asked.
 	CreateRunAfter(ctx context.Context, run holdfast.Run, newest string, trail ...holdfast.AuditEntry) error
 	// Runs returns the runs that match, newest first.
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
@@ -150,10 +150,9 @@ type ClusterNames interface {
 	// CreateClusters stores new records (Version 0), each with its history, in one
 	// transaction, and returns them without those of which there is a record already.
 	CreateClusters(ctx context.Context, records []holdfast.ClusterRecord, history ...holdfast.Transition) ([]holdfast.ClusterRecord, error)
-	// RenameCluster saves both records, each at its Version, and gives the state
-	// in Holdfast's own backend, if there is any, the resources and the history of
-	// from to to. It is an ErrConflict if a run is running for either, or to has a
-	// state of its own.
+	// RenameCluster saves both records, each at its Version, and gives the state in
+	// Holdfast's own backend, if there is any, the resources and the history of from to
+	// to. It is an ErrConflict if a run is running for either, or to has its own state.
 	RenameCluster(ctx context.Context, from, to holdfast.ClusterRecord, history ...holdfast.Transition) error
 }
 

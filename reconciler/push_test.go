@@ -87,7 +87,7 @@ func TestUnrelatedPushLeavesEditsOfATemplateAlone(t *testing.T) {
 	}
 }
 
-// TestPullRequestsAreLookedAtAgain: what a record was made from is not believed for ever,
+// TestPullRequestsAreLookedAtAgain: what a record was made from is not believed forever,
 // nor over a start or a change of the record by somebody else.
 func TestPullRequestsAreLookedAtAgain(t *testing.T) {
 	t.Parallel()

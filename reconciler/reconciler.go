@@ -195,10 +195,10 @@ const leaveTime = 3 * time.Second
 // asked for.
 const handOverTime = 3 * time.Second
 
-// WorkOff waits, while Run runs, until what has happened is decided about, and what is
-// to be shown of it since a time or later is shown, or ctx is done. It does not wait for
-// looks at repositories, unless other replicas are to be told of them, for what was put off,
-// nor for replies and reactions: these are in the outbox for the next start.
+// WorkOff waits, while Run runs, until what has happened is decided about, and what is to be
+// shown of it since a time or later is shown, or ctx is done. It does not wait for looks at
+// repositories, unless other replicas are to be notified of them, for what was put off, nor
+// for replies and reactions: these are in the outbox for the next start.
 func (r *Reconciler) WorkOff(ctx context.Context, since time.Time) {
 	handing := time.Now().Add(handOverTime)
 	for ctx.Err() == nil && r.leader.Others() && time.Now().Before(handing) {

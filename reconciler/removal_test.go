@@ -21,8 +21,7 @@ func withEngine(a protocol.Assignment) protocol.Result {
 	return result
 }
 
-// built returns a fleet whose clusters were all applied, each by a pull request
-// of its own.
+// built returns a fleet whose clusters were all applied, each by its own pull request.
 func built(t *testing.T, files map[string]string) *fleet {
 	t.Helper()
 	f := newFleet(t, files)
@@ -136,7 +135,7 @@ func TestProtectionIsThatOfWhatWasApplied(t *testing.T) {
 	f.expectRuns("prod", "plan no_changes", "plan planned")
 }
 
-// clusters are that many, none of which needs a folder of its own.
+// clusters are that many, none of which needs its own folder.
 func many(n int) map[string]string {
 	files := map[string]string{"README.md": "hello", "infra/any/main.tf": module("one")}
 	for i := range n {

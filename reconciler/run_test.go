@@ -122,8 +122,8 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestFirstPollIsTriedAgain: a process that begins while the code host is away finds
-// what the former one was told long before it would poll again.
+// TestFirstPollIsTriedAgain: a process that begins while the code host is unavailable
+// finds what the former one was told long before it would poll again.
 func TestFirstPollIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("one")})

@@ -53,7 +53,7 @@ func (p publishing) CapWait(ctx context.Context, c holdfast.Cluster) (reason hol
 	return p.r.dispatcher.CapWait(ctx, c)
 }
 
-// DriftReport is all that there is to tell of a cluster's drift.
+// DriftReport is everything that is known of a cluster's drift.
 func (p publishing) DriftReport(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.DriftReport, error) {
 	return p.r.drift.Report(ctx, rec)
 }

@@ -266,7 +266,7 @@ func (f fleet) HeardAgents(ctx context.Context, id string) ([]replica.AgentSign,
 // Sweeps reports whether this replica sees to silent attempts.
 func (f fleet) Sweeps() bool { return f.r.leader.Leads(leader.Fleet) }
 
-// followEvery is how often a replica looks for what it was not told of.
+// followEvery is how often a replica looks for what it was not notified of.
 const followEvery = time.Second
 
 // follow sees to what other replicas do, until ctx is done.
@@ -369,7 +369,7 @@ func (p peering) prune(ctx context.Context) error {
 	})
 }
 
-// wokenByPeer takes in a topic that is about replicas; false if it is not.
+// wokenByPeer handles a topic that is about replicas; false if it is not.
 func (p peering) wokenByPeer(topic string) bool {
 	repo, asked := strings.CutPrefix(topic, topicAsks)
 	switch {

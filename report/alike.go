@@ -91,7 +91,7 @@ func (k *keyWriter) change(c holdfast.ResourceChange) {
 	}
 }
 
-// leaf writes a text, or what it is of the cluster.
+// leaf writes a text, or which property of the cluster it is.
 func (k *keyWriter) leaf(s string) {
 	switch s {
 	case "":
@@ -143,7 +143,7 @@ func (k *keyWriter) tree(v any) {
 	}
 }
 
-// mentioned reports whether it is worth a look whether a value is the cluster's.
+// mentioned is a quick check whether a value may be the cluster's.
 func (o own) mentioned(raw json.RawMessage) bool {
 	return o.name != "" && bytes.Contains(raw, []byte(`"`+o.name+`"`)) || o.region != "" && bytes.Contains(raw, []byte(`"`+o.region+`"`))
 }

@@ -62,7 +62,7 @@ func stateLines(o outcome) (lines []string) {
 	return lines
 }
 
-// caution is a box with what nobody must overlook, at most so many lines of it.
+// caution is a box with what nobody must overlook, at most that many lines.
 func (w *writer) caution(lines []string, most int) {
 	if len(lines) == 0 {
 		return
@@ -118,7 +118,7 @@ func dangerLine(cluster string, c holdfast.ResourceChange) string {
 	return fmt.Sprintf("**%s**: the %s%s", markdown.Text(cluster), dangerWords(c, "will"), dangerCause(c))
 }
 
-// dangerCause is why a resource is destroyed or replaced, after a colon.
+// dangerCause is a colon, and why a resource is destroyed or replaced.
 func dangerCause(c holdfast.ResourceChange) string {
 	why := ""
 	if len(c.ReplacePaths) > 0 {

@@ -10,7 +10,7 @@ import (
 // page is a text in the making that may have to be shortened.
 type page struct {
 	b       strings.Builder
-	dropped bool // something was left out for the sake of the size
+	dropped bool // something was left out because of the size
 	clipped bool // a value is not there as a whole
 }
 
@@ -30,7 +30,7 @@ func (p *page) full() bool { return p.b.Len() > commentLimit }
 
 func (p *page) linef(format string, args ...any) { p.line(fmt.Sprintf(format, args...)) }
 
-// cut returns the first lines of s, at most so many.
+// cut returns the first lines of s, at most that many.
 func (p *page) cut(s string, most int) string {
 	lines := strings.Split(s, "\n")
 	more := len(lines) - most

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast/rollout"
 )
 
-// ChangesText returns how two versions of a template differ as a Markdown list
-// of at most so many changes, those that break something first. Zero means all
-// of them. It ends with a newline, and is empty if nothing has changed.
+// ChangesText returns how two versions of a template differ as a Markdown list of
+// changes, at most that many, those that break something first. Zero means all of them.
+// It ends with a newline, and is empty if nothing has changed.
 func ChangesText(changes []rollout.TemplateChange, most int) string {
 	changes = breakingFirst(changes)
 	more := 0

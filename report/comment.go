@@ -21,7 +21,7 @@ type writer struct {
 	impacts  []*impactView
 	tabled   [][]outcome // rows of the summary
 	level    detail
-	// choicesOf has the cluster at which a list of choices was told.
+	// choicesOf has the cluster at which a list of choices was shown.
 	choicesOf map[string]string
 	diffs     map[*holdfast.Plan]fullPlan
 	page
@@ -89,7 +89,7 @@ func (w *writer) comment(level detail) string {
 	return w.b.String()
 }
 
-// bare is the comment when nothing else fits: names of a hostile length.
+// bare is the comment when nothing else fits, such as with names of a hostile length.
 func (w *writer) bare() string {
 	body := Marker(w.r.PullRequest.PullRequestRef) + "\n### " + w.headline() + "\n\n"
 	if why := Unshown(w.r); why != "" {
@@ -369,7 +369,7 @@ func (w *writer) next() {
 	w.line("**Next:** " + strings.Join(parts, " · ") + "\n")
 }
 
-// inCode reports whether something has failed that a push may put right.
+// inCode reports whether something has failed that a push may fix.
 func (w *writer) inCode() bool {
 	broken := func(o outcome) bool { return o.stage == stageFailed && (o.failure == nil || inCode[o.failure.Cause]) }
 	return len(w.r.PullRequest.Faults) > 0 || slices.ContainsFunc(w.outcomes, broken) || slices.ContainsFunc(w.impacts, func(v *impactView) bool {
@@ -406,7 +406,7 @@ func (w *writer) mergeWord() string {
 	}
 }
 
-// footer is what one looks up later, and what is missing.
+// footer is what people look up later, and what is missing.
 func (w *writer) footer() {
 	switch {
 	case w.dropped || w.level.name != "":
@@ -445,8 +445,8 @@ func (w *writer) footer() {
 	}
 }
 
-// longestPlan is how long the plan took that took the longest, in whole seconds; zero if
-// something is not planned yet, or applied already.
+// longestPlan is how long the slowest plan took, in whole seconds; zero if something is
+// not planned yet, or applied already.
 func longestPlan(outcomes []outcome) (longest time.Duration) {
 	for _, o := range outcomes {
 		run := o.run

@@ -99,7 +99,7 @@ func (w costWriter) unpricedWords(all []clusterCost) string {
 	return " Without a price: " + strings.Join(named, ", ") + "."
 }
 
-// pricesAge says from when the prices are; empty if none has a date.
+// pricesAge says how old the prices are; empty if none has a date.
 func pricesAge(costs []holdfast.Cost) string {
 	oldest, newest := "", ""
 	for _, c := range costs {

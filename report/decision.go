@@ -26,8 +26,8 @@ func (w decisionWriter) decision() {
 	w.next()
 }
 
-// blockers are what an open pull request has to get, or to lose, before what it changes is
-// applied, each in a few words.
+// blockers are what an open pull request still needs, or has to get rid of, before its
+// change is applied, each in a few words.
 func (w decisionWriter) blockers() (blockers []string) {
 	if w.r.merged() || w.r.PullRequest.Reason != "" {
 		return nil

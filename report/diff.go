@@ -165,7 +165,7 @@ func forcing(a holdfast.AttributeChange, paths []string) string {
 	return "  # forces replacement: " + strings.Join(its, ", ")
 }
 
-// unnamed are replace paths that no attribute of the change stands for.
+// unnamed are replace paths that belong to no attribute of the change.
 func unnamed(c holdfast.ResourceChange) []string {
 	var paths []string
 	for _, path := range c.ReplacePaths {

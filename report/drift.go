@@ -33,16 +33,17 @@ func hidden(kind, name string) string {
 // titleLimit is less than GitHub's 256 characters.
 const titleLimit = 200
 
-// failuresBeforeIssue is from how many failed checks in a row on people are notified.
+// failuresBeforeIssue is the number of failed checks in a row after which people are
+// notified.
 const failuresBeforeIssue = 3
 
-// DriftIssue returns the issue of one cluster's drift, which begins with
-// DriftMarker and is never longer than 65,536 characters. It changes only if what
-// it tells does, never with the time that passes.
+// DriftIssue returns the issue of one cluster's drift, which begins with DriftMarker
+// and is never longer than 65,536 characters. It changes only if its content does,
+// never as time passes.
 //
-// An empty body means that there is nothing new to say: an issue that is there
-// stays as it is, and none is made. That is so after a failed check, unless it
-// was the third in a row or a later one.
+// An empty body means that there is nothing new to say: an issue that is there stays as
+// it is, and none is made. That is so after a failed check, unless it was at least the
+// third in a row.
 //
 // A closed issue names the check that proves that the drift is gone. The next
 // one proves the same: what is closed already need not be written again.
@@ -332,7 +333,7 @@ func (d *driftWriter) table(differs, last string, items []holdfast.DriftItem, mo
 	}
 	for _, item := range shown {
 		if d.full() {
-			return // a level with less is next, and nothing of this one is shown
+			return // a less detailed level is next, and nothing of this one is shown
 		}
 		row := "| " + codeText(markdown.Shorten(item.Address, 300)) + " |"
 		if differs != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
-// ruleLasts is for how long a rule that we propose hides drift, from when that
-// was found: long enough for an exception, too short to be forgotten.
+// ruleLasts is how long a rule that we propose hides drift, from when that was found:
+// long enough for an exception, too short to be forgotten.
 const ruleLasts = 90 * 24 * time.Hour
 
 // next is what happens automatically, and what people can choose.
@@ -58,7 +58,7 @@ func revertWords(r holdfast.DriftReport) string {
 	return words + "."
 }
 
-// onDriftWords says what onDrift has brought about, or will.
+// onDriftWords says what onDrift has caused, or will.
 func onDriftWords(r holdfast.DriftReport) string {
 	run := r.Revert
 	byItself := r.Document.Drift.OnDrift == "apply"
@@ -84,7 +84,7 @@ func holdWords(hold string) string {
 	return markdown.ShortWords(hold, 1000)
 }
 
-// revertWords says what came of the apply that was to revert the drift.
+// revertWords says how the apply that was to revert the drift ended.
 func revertOutcome(r holdfast.DriftReport, run holdfast.Run) string {
 	who := markdown.Code(markdown.Shorten(run.ID, 60)) + byWhom(run)
 	switch {
@@ -179,10 +179,10 @@ func (d *driftWriter) rule(address, attribute string) string {
 	return rule
 }
 
-// yamlText is s as a scalar on one line, quoted so that nothing in it counts.
+// yamlText is s as a scalar on one line, quoted so that nothing in it has a meaning.
 func yamlText(s string) string { return "'" + strings.ReplaceAll(markdown.OneLine(s), "'", "''") + "'" }
 
-// goneBody is the evidence that there is no longer any drift.
+// goneBody is the text that shows that the drift is gone.
 func goneBody(r holdfast.DriftReport) string {
 	p := &page{}
 	p.line(DriftMarker(r.Cluster))

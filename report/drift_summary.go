@@ -11,12 +11,11 @@ import (
 	"github.com/holdfast-dev/holdfast/report/markdown"
 )
 
-// DriftSummary returns the issue that reports all drifted clusters of a
-// repository while there are more than get an issue of their own. reports are
-// those of all of them, and the first own of them have one. The issue is closed
-// if that is all. It begins with DriftSummaryMarker and is never longer than
-// 65,536 characters, of however many clusters it tells, and it changes only if
-// what it tells does.
+// DriftSummary returns the issue that reports all drifted clusters of a repository
+// while there are more than get their own issue. reports are those of all of them, and
+// the first own of them have one. The issue is closed if there are no others. It begins
+// with DriftSummaryMarker and is never longer than 65,536 characters, however many
+// clusters it is about, and it changes only if its content does.
 func DriftSummary(repo string, reports []holdfast.DriftReport, own int, _ time.Time) (title, body string, closed bool) {
 	marker := DriftSummaryMarker(repo)
 	own = max(own, 0)
@@ -42,7 +41,7 @@ func DriftSummary(repo string, reports []holdfast.DriftReport, own int, _ time.T
 type summaryDetail struct {
 	causes   int // shared causes
 	names    int // clusters of each
-	clusters int // clusters without an issue of their own
+	clusters int // clusters without their own issue
 }
 
 var summaryDetails = []summaryDetail{
@@ -215,7 +214,7 @@ func (d *summaryWriter) names(clusters []int) string {
 	return markdown.List(names, len(names))
 }
 
-// others is the table of the clusters without an issue of their own.
+// others is the table of the clusters without their own issue.
 func (d *summaryWriter) others() {
 	others := d.reports[d.own:]
 	d.linef("**Without their own issue** (%d)\n\n| Cluster | Drift | Since | Template |\n|---|---|---|---|", len(others))

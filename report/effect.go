@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/rollout"
 )
 
-// rank is how much people should mind what happens to a cluster.
+// rank is how much attention what happens to a cluster deserves.
 type rank int
 
 const (
@@ -59,8 +59,8 @@ func (e effect) known() bool {
 	return e.rank == rankUnchanged || e.rank >= rankChanges && e.rank != rankFailed
 }
 
-// exemplary is how well an effect stands for those of clusters that are not
-// planned themselves: a known one, the worst of them, does best.
+// exemplary ranks an effect as the example for clusters that are not planned
+// themselves: a known one, and the worst of these, is best.
 func (e effect) exemplary() int {
 	switch {
 	case e.known():
@@ -74,8 +74,8 @@ func (e effect) exemplary() int {
 	}
 }
 
-// shown is whose plan stands for all of them: the first sample that has one; -1
-// if there is none.
+// shown is the index of the plan that represents all of them: the first sample that has
+// one; -1 if there is none.
 func (e *effect) shown() int {
 	return slices.IndexFunc(e.outcomes, func(o outcome) bool { return o.cluster.Sample && o.plan != nil })
 }
@@ -85,8 +85,8 @@ func (e *effect) planned() []outcome {
 	return slices.DeleteFunc(slices.Clone(e.outcomes), func(o outcome) bool { return o.plan == nil || !o.plan.HasChanges() })
 }
 
-// unplanned is how many of its clusters have no plan of their own, made or being
-// made: they are taken for those that have one.
+// unplanned is how many of its clusters have no plan of their own, made or being made:
+// they are counted as those that have one.
 func (e *effect) unplanned() int {
 	if e.rank == rankUnplanned {
 		return len(e.clusters)
@@ -94,8 +94,8 @@ func (e *effect) unplanned() int {
 	return len(e.clusters) - len(e.outcomes)
 }
 
-// parted are its clusters that are planned themselves, or are being planned, and
-// the others. Of those that nobody plans it is known what they are.
+// parted are its clusters that are planned themselves, or are being planned, and the
+// others. What the others are is known without a plan.
 func (e *effect) parted() (planned, others []rollout.ImpactCluster) {
 	if e.rank == rankUnplanned {
 		return e.clusters, nil
@@ -123,8 +123,8 @@ func (e *effect) planeWords() string {
 	return strings.Join(words, ", ")
 }
 
-// addRoot adds what happens in the root modules of some clusters. Groups that
-// differ in what words do not tell are shown together.
+// addRoot adds what happens in the root modules of some clusters. Groups with the same
+// words are shown together.
 func (e *effect) addRoot(changes []string, clusters int) {
 	for i, root := range e.roots {
 		if slices.Equal(root.changes, changes) {
@@ -214,8 +214,8 @@ var actionOrder = []holdfast.ChangeAction{
 	holdfast.ActionImport, holdfast.ActionMove,
 }
 
-// effectOfChanges says once what happens to all instances of a resource. Effects
-// of the same words are two if their keys are.
+// effectOfChanges says once what happens to all instances of a resource. Effects with
+// the same words and different keys are two.
 func effectOfChanges(changes []holdfast.ResourceChange, key string) effect {
 	type kind struct {
 		address string
@@ -267,7 +267,7 @@ func rankOf(c holdfast.ResourceChange) rank {
 	}
 }
 
-// isControlPlane tells clusters of Kubernetes from those of databases.
+// isControlPlane distinguishes Kubernetes clusters from those of databases.
 func isControlPlane(c holdfast.ResourceChange) bool {
 	if plandiff.DangerOf(c) != plandiff.DangerCluster {
 		return false
@@ -328,7 +328,7 @@ var (
 	asHTML     = markup{func(s string) string { return "<code>" + markdown.HTML(s) + "</code>" }, [2]string{"<b>", "</b>"}}
 )
 
-// words says what happens in at most so many phrases.
+// words says what happens in at most that many phrases.
 func (e effect) words(m markup, most int, brief bool) string {
 	phrases := e.phrases
 	if len(phrases) > most+1 {

@@ -19,8 +19,7 @@ type choice struct {
 	does     string
 }
 
-// inCode are causes that a change of code, or of the cluster's document, takes
-// away.
+// inCode are causes that a change of code, or of the cluster's document, fixes.
 var inCode = map[holdfast.Reason]bool{
 	holdfast.CauseInvalidConfiguration: true, holdfast.ReasonInvalid: true, holdfast.CauseNotFound: true, holdfast.CauseConflict: true, holdfast.CauseEngineFailed: true,
 	holdfast.CauseUnreadablePlan: true, holdfast.CauseUntrustedPlan: true, holdfast.CauseWorkspaceTooLarge: true,
@@ -158,8 +157,8 @@ func during(step string) string {
 	}
 }
 
-// tellFailure says in a comment what went wrong, where, what was done before,
-// and how it is put right.
+// tellFailure says in a comment what went wrong, where, what was done before, and how
+// to fix it.
 func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 	w.linef("**%s**: %s", markdown.Text(o.cluster.Name), orElse(markdown.ShortText(f.Summary, 500), o.result))
 	if where := strings.TrimSuffix(failurePlace(f), ": "); where != "" {
@@ -208,9 +207,9 @@ func (w *writer) failureBody(o outcome, f holdfast.Failure) {
 // variableName is a variable in what an engine says.
 var variableName = regexp.MustCompile(`\bvar\.([A-Za-z_][A-Za-z0-9_-]*)`)
 
-// originOf is where in its repository a cluster's configuration comes from that an engine has
-// refused: its document, and which of the document's variables the engine names. What is
-// rendered from a template is in no file there.
+// originOf is where in its repository a cluster's refused configuration comes from: its
+// document, and which of the document's variables the engine names. What is rendered from a
+// template is in no file there.
 func originOf(w *writer, c Cluster, f holdfast.Failure) string {
 	if c.Document.Template == nil || c.Document.Path == "" || !inCode[f.Cause] {
 		return ""
@@ -232,7 +231,7 @@ func originOf(w *writer, c Cluster, f holdfast.Failure) string {
 	return origin
 }
 
-// progressLost is said of a list of what an apply did that has no end.
+// progressLost is the text for a list of what an apply did whose end is lost.
 const progressLost = "The record of this apply is incomplete: it may have begun or completed more than is listed."
 
 // addresses is a list that is folded away when it is long.
@@ -283,7 +282,7 @@ func (w *writer) choices(run holdfast.Run, commandsShown bool) {
 	if len(choices) == 0 {
 		return
 	}
-	// Those of one cluster are shown; of the others, that they are the same.
+	// Those of one cluster are shown; for the others it says that they are the same.
 	same := fmt.Sprint(choices)
 	for _, s := range []string{run.ID, run.Cluster} {
 		if s != "" {

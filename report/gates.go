@@ -17,14 +17,14 @@ func gatesOf(o outcome) []holdfast.Gate {
 	return slices.DeleteFunc(slices.Clone(o.cluster.Gates), func(g holdfast.Gate) bool { return g.Idle })
 }
 
-// gateView is a condition as it stands for some clusters.
+// gateView is a condition and how far it is met for some clusters.
 type gateView struct {
 	gate     holdfast.Gate
 	clusters []string
 }
 
-// gateViews puts clusters together for which a condition stands alike: those that
-// are not met first.
+// gateViews puts clusters together for which a condition is met, or not, in the same
+// way: those that are not met first.
 func gateViews(outcomes []outcome) []gateView {
 	var views []gateView
 	for _, o := range outcomes {
@@ -87,7 +87,7 @@ func gateIcon(g holdfast.Gate) string {
 	}
 }
 
-// gateWords says how a condition stands: what is missing, and what was given.
+// gateWords says how far a condition is met: what is missing, and what was given.
 func gateWords(g holdfast.Gate) string {
 	var sentences []string
 	if !g.Met {
@@ -106,7 +106,7 @@ func gateWords(g holdfast.Gate) string {
 	return strings.Join(sentences, ". ") + liftedWords(g)
 }
 
-// liftedWords says why something is required that the documents do not ask for.
+// liftedWords says why something that the documents do not ask for is required.
 func liftedWords(g holdfast.Gate) string {
 	if !g.Lifted {
 		return ""
@@ -151,8 +151,8 @@ func missingWords(outcomes []outcome) string {
 	return strings.Join(words, ", ")
 }
 
-// heldMissingWords is "approval missing" of what is held for a reason, after the merge;
-// empty if nothing is.
+// heldMissingWords is "approval missing" for what is held for a reason, after the
+// merge; empty if nothing is.
 func heldMissingWords(outcomes []outcome, reason holdfast.Reason) string {
 	var words []string
 	for _, o := range outcomes {

@@ -118,7 +118,7 @@ func (v *impactView) addGroup(g ImpactGroup, own map[string]outcome, at map[stri
 	v.total += len(g.Clusters)
 	v.members += len(g.Clusters)
 	effects := make(map[string]effect, len(own))
-	taken := unplannedEffect() // what those without a plan are taken for
+	taken := unplannedEffect() // what those without a plan count as
 	seen := false
 	for _, name := range sortedNames(own) {
 		o := own[name]
@@ -193,7 +193,7 @@ func sampleOutcome(r PullRequest, c Cluster) outcome {
 	return o
 }
 
-// icon is how much attention the change of a template deserves.
+// icon shows how much attention the change of a template deserves.
 func (v *impactView) icon() string {
 	worst := rankUnchanged
 	if len(v.effects) > 0 {

@@ -97,8 +97,8 @@ func (v *impactView) versions() string {
 	}
 }
 
-// radius is who is hit, and how, the least dangerous first and the most
-// dangerous, in bold, at the end.
+// radius is which clusters are affected, and how, the least dangerous first and the
+// most dangerous, in bold, at the end.
 func (v *impactView) radius() string {
 	const most = 5
 	if v.total == 0 {
@@ -133,7 +133,7 @@ func (v *impactView) radius() string {
 	return strings.Join(parts, " · ")
 }
 
-// effectKind is effects that the same words tell.
+// effectKind is a set of effects that the same words describe.
 type effectKind struct {
 	rank     rank
 	words    string
@@ -224,8 +224,7 @@ func (w impactWriter) missing(v *impactView) string {
 	}
 }
 
-// judged counts the clusters without a plan of their own whose effect is taken
-// for known.
+// judged counts the clusters without their own plan whose effect counts as known.
 func (v *impactView) judged() int {
 	n := 0
 	for _, e := range v.effects {
@@ -248,7 +247,7 @@ func (w impactWriter) impactDanger(v *impactView) {
 		}
 		i := e.shown()
 		if i < 0 {
-			continue // told with the clusters that the merge moves
+			continue // shown with the clusters that the merge moves
 		}
 		o := e.outcomes[i]
 		others := ""

@@ -186,7 +186,7 @@ func (w impactWriter) unfinished(e *effect) {
 	for _, o := range firstOf(&w.page, e.outcomes, w.level.notes) {
 		switch {
 		case !o.cluster.Sample:
-			continue // told with the clusters that the merge moves
+			continue // shown with the clusters that the merge moves
 		case e.rank == rankFailed && o.failure != nil:
 			w.failure(o)
 		default:

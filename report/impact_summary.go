@@ -178,14 +178,14 @@ func usedByNone(unseen []string) string {
 }
 
 // unfit reports whether a template should not be merged as it is: it cannot be
-// released, the merge would refuse documents, or a sample cannot be planned.
+// released, the new version would refuse documents, or a sample cannot be planned.
 func unfit(impacts []*impactView) bool {
 	return slices.ContainsFunc(impacts, func(v *impactView) bool {
 		return v.Fault != "" || v.refusedBy(rollout.ReachMerge) > 0 || v.failed() > 0
 	})
 }
 
-// unfitDescription says why, the gravest first.
+// unfitDescription says why, the most serious first.
 func unfitDescription(impacts []*impactView) string {
 	for _, v := range impacts {
 		if v.Fault != "" {
@@ -215,8 +215,8 @@ func unfitDescription(impacts []*impactView) string {
 	return failedDescription(failed, "plan failed for ")
 }
 
-// planMore reports whether there is more to be seen than samples, and it was not
-// said yet how.
+// planMore reports whether more than the samples can be planned, and the command for
+// that was not shown yet.
 func planMore(impacts []*impactView) bool {
 	more := false
 	for _, v := range impacts {

@@ -15,8 +15,8 @@ func LabelNames() []string {
 	return []string{labelDestroys, labelChanges, labelEmpty, labelFailed, labelBlocked}
 }
 
-// Labels are those that a pull request should have, in the order of LabelNames; false while
-// that is not known, as plans are being made.
+// Labels are the labels that a pull request should have, in the order of LabelNames; false
+// while that is not known, as plans are being made.
 func Labels(r PullRequest) (labels []string, known bool) {
 	w := newWriter(r)
 	t := w.total

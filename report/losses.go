@@ -42,7 +42,7 @@ func (w *writer) named(o outcome) bool {
 }
 
 // losses lists what is destroyed, replaced or forgotten where there is no room for
-// tables: all of it, with clusters that lose the same told together.
+// tables: all of it, with clusters that lose the same listed together.
 func (w *writer) losses() {
 	var lists []string
 	clusters := map[string][]string{}

@@ -113,20 +113,20 @@ func plannedOutcome(r PullRequest, c Cluster) outcome {
 	}
 }
 
-// destroys reports whether a run is, or plans, the destruction of a cluster.
+// destroys reports whether a run destroys a cluster, or plans that.
 func destroys(run *holdfast.Run) bool {
 	return run != nil && run.Destroys()
 }
 
-// over says what became of a cluster whose document is gone, where nothing more
-// is going to happen.
+// over is the outcome of a cluster whose document is gone, if nothing more is going to
+// happen.
 var over = map[holdfast.Reason]string{
 	holdfast.ReasonNeverApplied: reasonOf(holdfast.ReasonNeverApplied).Words,
 	holdfast.ReasonRenamed:      reasonOf(holdfast.ReasonRenamed).Words,
 	holdfast.ReasonDestroyed:    "destroyed",
 }
 
-// appliedOutcome is what became of a cluster after a merge, or a push.
+// appliedOutcome is the outcome of a cluster after a merge, or a push.
 func appliedOutcome(c Cluster, now time.Time) outcome {
 	if c.Superseded != "" && c.Apply == nil { // replaced before it was applied
 		o := outcome{cluster: c, destroy: c.Removed}
@@ -159,7 +159,7 @@ func (o *outcome) withoutUnsaved() {
 	failure.Hint = "the state that the engine could not save was pushed or given up in the meantime: `holdfast describe cluster " + failing.Cluster + "` shows which"
 	o.failure = &failure
 	known := failure
-	known.Cause = "" // for which there are commands of its own
+	known.Cause = "" // for which there are separate commands
 	failing.Failure = &known
 	o.failing = &failing
 }
@@ -226,7 +226,7 @@ func waitingDetail(c Cluster) string {
 	return found + "; " + decided
 }
 
-// begun are reasons why a run is, and not why it waits.
+// begun are reasons why a run exists, and not why it waits.
 var begun = []holdfast.Reason{"", holdfast.ReasonMerged, holdfast.ReasonApproved, holdfast.ReasonRequested, holdfast.ReasonResumed}
 
 func kindWord(kind holdfast.RunKind) holdfast.RunKind {
@@ -302,8 +302,8 @@ func (o outcome) failed(run holdfast.Run, result string) outcome {
 	return o.as(stageFailed, "❌", result)
 }
 
-// needs says in a headline what became of a cluster that failed or is held, or
-// what it needs, of one and of several clusters.
+// needs says in a headline how a cluster failed or is held, or what it needs, for one
+// and for several clusters.
 func (o outcome) needs() (one, many string) {
 	r := reasonOf(o.reason)
 	switch {
@@ -403,7 +403,7 @@ type total struct {
 	by      map[stage]int
 	all     int
 	counts  holdfast.Counts
-	reasons []holdfast.Reason // of those held, or told of, once each
+	reasons []holdfast.Reason // of those held, or mentioned, once each
 	destroy int               // of stageDone: clusters that are destroyed
 }
 

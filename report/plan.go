@@ -201,8 +201,8 @@ func addressCell(c holdfast.ResourceChange, cell string) string {
 	return cell
 }
 
-// otherProvider is the provider of a change if it is not the engine's maker's of that
-// name: its address then says who made it.
+// otherProvider is the provider of a change if it is not the official one of that name:
+// its address then says who made it.
 func otherProvider(c holdfast.ResourceChange) string {
 	name, _, _ := strings.Cut(c.Type, "_")
 	for _, usual := range []string{
@@ -215,7 +215,7 @@ func otherProvider(c holdfast.ResourceChange) string {
 	return c.Provider
 }
 
-// oldOneStays is what a replacement does that forgets.
+// oldOneStays is the text for a replacement that forgets the old object.
 const oldOneStays = "the old object is removed from the state but not destroyed"
 
 // whyCell is the cause of a replacement, or the first attributes that change.

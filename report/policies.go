@@ -30,8 +30,8 @@ func plannedBy(o outcome) *holdfast.Run {
 	return plan
 }
 
-// policyRows are what policies say of all that is planned, the gravest first: what several
-// clusters have in common once.
+// policyRows are what policies say of all that is planned, the most serious first: what
+// several clusters have in common once.
 func policyRows(outcomes []outcome) (rows []policyRow) {
 	add := func(cluster string, result holdfast.PolicyResult, fault bool) {
 		i := slices.IndexFunc(rows, func(r policyRow) bool { return r.result == result && r.fault == fault })
@@ -76,7 +76,7 @@ var policyIcons = map[holdfast.PolicySeverity]string{ //nolint:gochecknoglobals 
 type policyWriter struct{ *writer }
 
 // policies lists what policies say of the plans: what denies or warns in a table, what is
-// only good to know folded away.
+// only for information folded away.
 func (w policyWriter) policies() {
 	rows := policyRows(w.outcomes)
 	if len(rows) == 0 {
@@ -149,8 +149,8 @@ func policyCell(o outcome) string {
 	return strings.Join(parts, ", ")
 }
 
-// policyRun is the run whose plan policies were asked about, if what they say is of
-// interest still; nil if it is not.
+// policyRun is the run whose plan policies judged, if their results still matter; nil
+// if they do not.
 func policyRun(o outcome) *holdfast.Run {
 	plan := o.cluster.Plan
 	if waits := o.cluster.Apply; waits != nil && waits.Status == holdfast.RunPlanned {

@@ -70,7 +70,7 @@ func replyWords(s string) string {
 	return "\n- " + strings.Join(lines, "\n- ")
 }
 
-// spans is words with what is in backticks as code, if each has its other.
+// spans is words with what is in backticks as code, if each backtick has a second one.
 func spans(line string) string {
 	parts := strings.Split(line, "`")
 	if len(parts)%2 == 0 {

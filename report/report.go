@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// PullRequest is all that the comment and the statuses of a pull request tell.
+// PullRequest is everything that the comment and the statuses of a pull request show.
 type PullRequest struct {
 	PullRequest holdfast.PullRequestRecord
 	Clusters    []Cluster // those that it affects

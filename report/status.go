@@ -78,7 +78,7 @@ func UnseenStatus(r PullRequest, why string) holdfast.CommitStatus {
 
 // FaultsCheck returns what a check run on the head of a pull request says of its
 // documents, and the faults that it shows at their lines: a failure with faults, as
-// holdfast/plan is, else a success.
+// holdfast/plan is, otherwise a success.
 func FaultsCheck(r PullRequest) (holdfast.CommitStatus, holdfast.Faults) {
 	faults := distinct(r.PullRequest.Faults)
 	if len(faults) == 0 {

@@ -100,7 +100,7 @@ func (w tableWriter) single(o outcome) {
 	}
 }
 
-// ordinary are results that the headline has told, in its own words.
+// ordinary are results that the headline has shown already, in its own words.
 var ordinary = []string{
 	"changes", "destroys", "replaces", "destroys and replaces", "forgets", "only outputs change", "no changes", "has faults",
 	"**destroys the cluster**", "**destroyed**", "applied", "plan failed", "apply failed", "destroy failed", "apply interrupted", "destroy interrupted",
@@ -117,8 +117,8 @@ func capital(s string) string {
 // aRowEach is how many clusters that have the same to show have a row each.
 const aRowEach = 5
 
-// rows puts clusters that have the same to show into one row, if they are
-// many. What failed has rows of its own.
+// rows puts clusters that have the same to show into one row, if they are many. What
+// failed has its own rows.
 func (w *writer) rows() [][]outcome {
 	keys := make([]string, len(w.outcomes))
 	members := map[string][]outcome{}
@@ -179,7 +179,7 @@ func planCell(o outcome) string {
 }
 
 // countsCell is how many resources a plan moves, what is lost in bold; empty if that is
-// not known any longer, or nothing.
+// no longer known, or nothing.
 func countsCell(o outcome) string {
 	if o.stale || o.counts.Zero() {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/rollout"
 )
 
-// Upgrade is all that a pull request of ours that upgrades clusters tells.
+// Upgrade is everything that our pull request for an upgrade of clusters shows.
 type Upgrade struct {
 	Template string
 	Group    string // what the clusters have in common, such as "team=payments"; empty: nothing
@@ -337,8 +337,8 @@ func (w *upgradeWriter) ending() {
 }
 
 // UpgradeWithdrawn says why a pull request is closed in which nothing is left to
-// upgrade: the documents that are left would be refused, or, with a version, that
-// is not allowed or can no longer be used; else what it proposed is so already.
+// upgrade: the documents that are left would be refused, or, with a version, that is
+// not allowed or can no longer be used; otherwise what it proposed is so already.
 func UpgradeWithdrawn(left []LeftOut, version string) string {
 	const nothing = "Nothing is left to upgrade: "
 	switch {

@@ -137,8 +137,8 @@ func sideCell(raw, like json.RawMessage) cells {
 	return cells{codeText(around(string(raw), 0, cellLimit)), partial}
 }
 
-// compareValues is what differs between two values, for a table: all of it if it
-// is short; else the first difference.
+// compareValues is what differs between two values, for a table: all of it if it is
+// short; otherwise the first difference.
 func compareValues(before, after json.RawMessage) cells {
 	a, b := string(before), string(after)
 	if utf8.RuneCountInString(a) <= cellLimit && utf8.RuneCountInString(b) <= cellLimit {

@@ -23,7 +23,7 @@ type Impact struct {
 	// Version is the one that template.yaml says is being prepared
 	// (metadata.version); empty: it says none, or one that is released.
 	Version string           `json:"version,omitempty"`
-	Changes []TemplateChange `json:"changes,omitempty"` // since Released, else since the base
+	Changes []TemplateChange `json:"changes,omitempty"` // since Released, otherwise since the base
 
 	Groups []ImpactGroup `json:"groups,omitempty"` // by equal change of the root module: those that move first, then the largest
 	Same   int           `json:"same"`             // clusters whose root module stays what it is

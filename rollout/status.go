@@ -2,7 +2,7 @@ package rollout
 
 import "github.com/holdfast-dev/holdfast"
 
-// TemplateStatus is a template with who uses it, for people.
+// TemplateStatus is a template with its users, as shown to people.
 type TemplateStatus struct {
 	Name     string            `json:"name"`
 	Repo     string            `json:"repo"`
@@ -36,7 +36,7 @@ type TemplateUse struct {
 	Next     string `json:"next,omitempty"`     // what the constraint allows; empty: nothing newer
 	Proposed int    `json:"proposed,omitempty"` // the open pull request that brings it
 	// Trouble says why Next is not proposed, or why its pull request is not as it
-	// should be; empty: it is, or it will be. Of all templates at once it is not told
-	// which documents Next would refuse.
+	// should be; empty: it is, or it will be. For all templates at once, the documents
+	// that Next would refuse are left out.
 	Trouble string `json:"trouble,omitempty"`
 }

@@ -28,12 +28,12 @@ type Upgrade struct {
 	Repo     string `json:"repo"`
 	Key      string `json:"key"` // unique in Repo: "kubernetes", "kubernetes team=payments"
 	Template string `json:"template"`
-	// Clusters are those that it moves, by name.
+	// Clusters are the clusters that it moves, by name.
 	Clusters    []UpgradeCluster  `json:"clusters,omitempty"`
 	Branch      string            `json:"branch"`
 	PullRequest int               `json:"pullRequest,omitempty"` // its number; zero: not opened yet
 	URL         string            `json:"url,omitempty"`
-	Base        holdfast.Revision `json:"base,omitempty"`   // what our last commit stands on
+	Base        holdfast.Revision `json:"base,omitempty"`   // the base of our last commit
 	Head        holdfast.Revision `json:"head,omitempty"`   // our last commit
 	Digest      holdfast.Digest   `json:"digest,omitempty"` // of the proposal that is on the forge
 	State       UpgradeState      `json:"state"`

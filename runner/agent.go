@@ -37,8 +37,8 @@ type AgentOptions struct {
 	Claims Claims // optional
 	Stop   Stop   // optional
 
-	// Dir keeps what is not delivered yet, and what the server refused. One
-	// agent uses it at a time. It is made if it does not exist.
+	// Dir keeps what is not delivered yet, and what the server refused. It must be used
+	// by one agent at a time. It is made if it does not exist.
 	Dir      string
 	Executor AttemptExecutor
 
@@ -76,14 +76,14 @@ type Stop struct {
 	// before their engines are interrupted. Zero means 10 min, less than zero
 	// not at all.
 	Grace time.Duration
-	// DeliverWait is how long Run then continues to deliver outcomes to a server
-	// that is out of reach; the rest waits on disk for the next Run. Zero means
-	// 15 s, less than zero not at all.
+	// DeliverWait is how long Run then continues to deliver outcomes to a server that
+	// is unreachable; the rest waits on disk for the next Run. Zero means 15 s, less
+	// than zero not at all.
 	DeliverWait time.Duration
 }
 
-// Agent claims runs from a server, executes several at once, and delivers what
-// comes of them, if need be after a restart.
+// Agent claims runs from a server, executes several at once, and delivers their
+// outcomes, if need be after a restart.
 type Agent struct {
 	opts   AgentOptions
 	client *uplink.Client
@@ -93,7 +93,7 @@ type Agent struct {
 	// process and folder are those of protocol.ClaimRequest.
 	process, folder string
 	presentEvery    time.Duration
-	accepted        bool // by the server, once; of the goroutine that claims
+	accepted        bool // by the server, once; used by the goroutine that claims
 	turn            turn // of claiming
 
 	mu          sync.Mutex
@@ -156,11 +156,11 @@ func NewAgent(opts AgentOptions) (*Agent, error) {
 	}, nil
 }
 
-// Run claims and executes runs until ctx is done. Then it claims no more, lets
-// running attempts continue for the grace, interrupts what is left, and delivers
-// the outcomes; what the server does not take in time stays in the folder for
-// the next Run. It returns a holdfast.ErrLocked if another agent uses the
-// folder, and a *RefusedError if the server refuses the agent. Run may be called once.
+// Run claims and executes runs until ctx is done. Then it claims no more, lets running
+// attempts continue for the grace, interrupts what is left, and delivers the outcomes;
+// what the server does not accept in time stays in the folder for the next Run. It
+// returns a holdfast.ErrLocked if another agent uses the folder, and a *RefusedError if
+// the server refuses the agent. Run may be called once.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := a.kept.Make(); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (a *Agent) all() []*uplink.Session {
 	return all
 }
 
-// refs returns the attempts that the server must believe to be here.
+// refs returns the attempts that the server believes to be here.
 func (a *Agent) refs() []holdfast.AttemptRef {
 	var refs []holdfast.AttemptRef
 	for _, s := range a.all() {
@@ -369,7 +369,7 @@ func (a *Agent) guard(ctx context.Context, assignment protocol.Assignment, s *up
 	return a.opts.Executor.Execute(ctx, assignment, s)
 }
 
-// bring sees an attempt through, and forgets it once the server has everything.
+// bring delivers an attempt, and forgets it once the server has everything.
 func (a *Agent) bring(ctx context.Context, s *uplink.Session, result func() (protocol.Result, bool)) {
 	if s.Bring(ctx, result) {
 		a.kept.Forget(s)

@@ -18,12 +18,12 @@ import (
 
 const (
 	claimWait    = 25 * time.Second
-	presentEvery = 10 * time.Second // says an agent that wants no run that it is there
+	presentEvery = 10 * time.Second // reports an agent that wants no run
 	tellEvery    = time.Minute      // says the log again that the server gives no answer
 )
 
-// RefusedError says that the server, or who answers in its place, takes nothing from
-// this agent until somebody changes its settings.
+// RefusedError says that the server, or whatever answers in its place, accepts nothing
+// from this agent until somebody changes its settings.
 type RefusedError struct {
 	Server string
 	Err    error
@@ -47,9 +47,9 @@ func (e *RefusedError) Error() string {
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// refused reports whether asking again is of no use: the token is wrong or bound to
-// something else, or the server was never one to be trusted. A certificate that has
-// expired is renewed some day, and an id that another agent has may get free.
+// refused reports whether another try is useless: the token is wrong or bound to
+// something else, or the server is not trusted. An expired certificate may be renewed,
+// and an id that another agent has may become free.
 func (a *Agent) refused(err error) bool {
 	var answer *uplink.AnswerError
 	if errors.As(err, &answer) {
@@ -62,9 +62,9 @@ func (a *Agent) refused(err error) bool {
 	return !a.accepted && (errors.As(err, &authority) || errors.As(err, &name))
 }
 
-// claimAll claims runs while slots are free, and else says now and then that the
-// agent is there. It returns nil when ctx is done, a *RefusedError if the server has
-// refused the agent.
+// claimAll claims runs while slots are free, and otherwise reports now and then that
+// the agent is there. It returns nil when ctx is done, a *RefusedError if the server
+// has refused the agent.
 func (a *Agent) claimAll(ctx, deliver context.Context) error {
 	slots := make(chan struct{}, a.opts.Claims.Slots)
 	defer a.turn.end()
@@ -99,8 +99,8 @@ func (a *Agent) request() protocol.ClaimRequest {
 	}
 }
 
-// present says that the agent is there. If that cannot be said now, its heartbeats
-// or the next claim do.
+// present reports that the agent is there. If that fails, its heartbeats or the next
+// claim do.
 func (a *Agent) present(ctx context.Context) {
 	try, cancel := context.WithTimeout(ctx, presentEvery)
 	defer cancel()

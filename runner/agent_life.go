@@ -38,9 +38,9 @@ func (t *turn) goesOn() bool {
 	return t.since.IsZero() || time.Since(t.since) < maxTurn
 }
 
-// showLife makes who has started the agent see that it lives, until done is called:
-// the time of the folder's lock moves on for as long as all locks in here can be had
-// and claiming continues. It is not a heartbeat of a run: those go to the server.
+// showLife shows the starter of the agent that it is alive, until done is called: the
+// time of the folder's lock moves on for as long as all locks in here can be had and
+// claiming continues. It is not a heartbeat of a run: those go to the server.
 func (a *Agent) showLife(ctx context.Context) (done func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {

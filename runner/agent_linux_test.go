@@ -99,7 +99,7 @@ func killAgent(t *testing.T, server *fakeServer, dir, run string, before func())
 	untilDead(t, engine)
 }
 
-// agentProcess starts an agent as a process of its own.
+// agentProcess starts an agent as a separate process.
 func agentProcess(t *testing.T, server *fakeServer, dir string, env ...string) *exec.Cmd {
 	t.Helper()
 	agent := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAgentProcess$")

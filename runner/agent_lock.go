@@ -30,7 +30,7 @@ func lockFolder(dir string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock agent folder: %w", err)
 	}
-	// Whoever looks whether an agent lives holds the lock for an instant.
+	// A process that checks whether an agent is alive holds the lock for an instant.
 	for try := 0; ; try++ {
 		err = flock.Exclusive(file)
 		if !errors.Is(err, flock.ErrHeld) || try == 10 {
@@ -60,11 +60,11 @@ func lockFolder(dir string) (release func(), err error) {
 	}, nil
 }
 
-// agentFolderFile has what tells an agent's folder from any other.
+// agentFolderFile holds what distinguishes an agent's folder from any other.
 const agentFolderFile = "agent.folder"
 
-// folderID returns what tells this folder from any other: random, and made at its
-// first use. The caller has locked the folder.
+// folderID returns what distinguishes this folder from any other: random, and made at
+// its first use. The caller has locked the folder.
 func folderID(dir string) (string, error) {
 	path := filepath.Join(dir, agentFolderFile)
 	data, err := os.ReadFile(path)

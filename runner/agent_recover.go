@@ -7,10 +7,9 @@ import (
 	"github.com/holdfast-dev/holdfast/protocol"
 )
 
-// recover brings the attempts of a dead predecessor to their end: what it had
-// not delivered is delivered, and an attempt without a result was interrupted.
-// Their engines are dead: the kernel kills them with the agent. ctx ends the
-// deliveries.
+// recover finishes the attempts of a dead predecessor: what it had not delivered is
+// delivered, and an attempt without a result was interrupted. Their engines are dead:
+// the kernel kills them with the agent. ctx ends the deliveries.
 func (a *Agent) recover(ctx context.Context) error {
 	left, err := a.kept.Left()
 	if err != nil {

@@ -343,8 +343,8 @@ func TestExecuteStateRefused(t *testing.T) {
 	}
 }
 
-// TestExecuteOtherBackend runs a root module with a backend of its own over the
-// shared folder.
+// TestExecuteOtherBackend runs a root module with its own backend over the shared
+// folder.
 func TestExecuteOtherBackend(t *testing.T) {
 	t.Parallel()
 	e, _ := newRealExecutor(t)

@@ -211,7 +211,7 @@ func (s *stateServer) state(path string) string {
 }
 
 // realEngine returns the folder and the name of the engine on PATH: terraform,
-// else tofu. Without one a test is skipped on a laptop and fails in CI.
+// otherwise tofu. Without one a test is skipped on a laptop and fails in CI.
 func realEngine(t *testing.T) (dir, name string) {
 	t.Helper()
 	if testing.Short() {
@@ -276,7 +276,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newExecutor returns an Executor in a folder of its own.
+// newExecutor returns an Executor in its own folder.
 func newExecutor(t *testing.T, change func(*runner.ExecutorOptions)) (*runner.Executor, string) {
 	t.Helper()
 	dir := t.TempDir()

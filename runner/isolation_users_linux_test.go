@@ -24,9 +24,9 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
-// TestFilesOfARunAreItsOwn: where engines see the machine's files, and are users of their
-// own, one that runs reaches nothing of another run: not its plan file, not the state that
-// it pushes, not the engines' configuration, not what a dead attempt has left.
+// TestFilesOfARunAreItsOwn: where engines see the machine's files, and are separate users,
+// one that runs reaches nothing of another run: not its plan file, not the state that it
+// pushes, not the engines' configuration, not what a dead attempt has left.
 func TestFilesOfARunAreItsOwn(t *testing.T) {
 	t.Parallel()
 	realEngine(t)

@@ -40,9 +40,9 @@ func newForgerLab(t *testing.T, providers ...string) *lab {
 	return newHostileLab(t, fmt.Sprintf("[ ! -e WORLD/forge ] || %q %s \"$(cat WORLD/forge)\" \"$PLAN\" || code=9", self, forgerArgument), providers...)
 }
 
-// What a plan executes puts a provider of its own in the place of the prepared
-// one: neither the start of the engine that shows the plan executes it, which could
-// say anything then, nor the one that applies it.
+// What a plan executes puts its own provider in the place of the prepared one: neither
+// the start of the engine that shows the plan executes it, which could say anything
+// then, nor the one that applies it.
 func TestPlanChoosesNoProviders(t *testing.T) {
 	t.Parallel()
 	l := newHostileLab(t, `

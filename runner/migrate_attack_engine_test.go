@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// TestMigrateBesideAWriter: somebody else applies at the present place, by hand, while the state is
+// TestMigrateBesideAWriter: somebody else applies at the current place, by hand, while the state is
 // copied: what was copied is outdated, and does not count. Repeated, the newer state is moved.
 func TestMigrateBesideAWriter(t *testing.T) {
 	t.Parallel()

@@ -219,7 +219,7 @@ func TestMigrateProves(t *testing.T) {
 }
 
 // TestMigrateIsInterrupted has either place go away at each request of a migration: whatever was
-// written, the present place is as it was, and the same migration then ends well.
+// written, the current place is as it was, and the same migration then ends well.
 func TestMigrateIsInterrupted(t *testing.T) {
 	t.Parallel()
 	realEngine(t)

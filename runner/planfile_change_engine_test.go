@@ -176,7 +176,7 @@ output "same" { value = "same" }
 
 // What the changes of a plan file say that was before, with which configurations of
 // providers they are made, what they hide, and what outputs they leave, is that of the
-// state and of the code: else the plan is refused, before anybody has seen it.
+// state and of the code: otherwise the plan is refused, before anybody has seen it.
 func TestForgedChanges(t *testing.T) {
 	t.Parallel()
 	first := twoClouds + `

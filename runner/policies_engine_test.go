@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner"
 )
 
-// inProcess evaluates policies without a process of their own.
+// inProcess evaluates policies without their own process.
 type inProcess struct{}
 
 func (inProcess) Evaluate(ctx context.Context, p protocol.AssignedPolicies, plan io.Reader) (holdfast.PolicyReport, error) {
@@ -57,7 +57,7 @@ func assigned(text string) *protocol.AssignedPolicies {
 
 // Policies see the complete plan of the engine, secrets included, and what they say of these
 // does not leave the agent. An apply evaluates them again: if they say of its plan what they
-// said of the reviewed one, it is applied, else it waits.
+// said of the reviewed one, it is applied, otherwise it waits.
 func TestPoliciesOfARealPlan(t *testing.T) {
 	t.Parallel()
 	l := newPolicyLab(t)

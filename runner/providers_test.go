@@ -21,9 +21,9 @@ var testProviders = map[string][2]string{
 	"local": {"hashicorp", "2.5.0"}, "time": {"hashicorp", "0.14.2"}, "cloud": {"holdfast-dev", "1.0.0"},
 }
 
-// providerMirror returns an engine configuration that takes providers from a
-// folder: hashicorp/local and hashicorp/time unless others are named. Their
-// binaries are in HOLDFAST_TEST_PROVIDERS, else where `go install` puts them.
+// providerMirror returns an engine configuration that takes providers from a folder:
+// hashicorp/local and hashicorp/time unless others are named. Their binaries are in
+// HOLDFAST_TEST_PROVIDERS, otherwise where `go install` puts them.
 func providerMirror(t *testing.T, names ...string) string {
 	t.Helper()
 	from := os.Getenv("HOLDFAST_TEST_PROVIDERS")

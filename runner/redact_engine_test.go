@@ -148,8 +148,8 @@ func wantNoLeak(t *testing.T, run string, sinks map[string]string, secrets []str
 	}
 }
 
-// secretRuns are the runs that TestRealEngineLeaksNothing makes: of which
-// generation of secrets, and what comes of them.
+// secretRuns are the runs that TestRealEngineLeaksNothing makes: of which generation of
+// secrets, and their outcomes.
 var secretRuns = []struct {
 	id         string
 	kind       holdfast.RunKind

@@ -220,8 +220,8 @@ func TestSecretThatNoResourceHas(t *testing.T) {
 	l.want(applied, "run-2", holdfast.RunApplied, "")
 }
 
-// TestSecretsOfALaptop states that whoever plans on a machine of their own has
-// the secrets of its environment and files.
+// TestSecretsOfALaptop states that whoever plans on their own machine has the secrets
+// of its environment and files.
 func TestSecretsOfALaptop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -188,7 +188,7 @@ func encoded(text string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// copyCode copies a folder without hidden files, but for a lock file.
+// copyCode copies a folder without hidden files, except for a lock file.
 func copyCode(from, to string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 // newUnitLab is a lab with Terragrunt next to the engine: the one that the environment names,
-// else the stand-in.
+// otherwise the stand-in.
 func newUnitLab(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)

@@ -71,8 +71,8 @@ func atLocation(t *testing.T, e *runner.Executor, run, location string, during f
 	return ""
 }
 
-// TestPlaceIsForOneAttempt: attempts for one location that are there at once
-// have folders of their own, and each is found by its name.
+// TestPlaceIsForOneAttempt: attempts for one location that are there at once have their
+// own folders, and each is found by its name.
 func TestPlaceIsForOneAttempt(t *testing.T) {
 	t.Parallel()
 	var work string

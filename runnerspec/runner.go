@@ -6,11 +6,11 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Type says how the agents of a runner come to be. It never changes.
+// Type says how the agents of a runner are started. It never changes.
 type Type string
 
 // Standing reports whether agents of such a runner are there before a run is: one without
-// a living agent executes nothing. Of other types one is started for each run.
+// a living agent executes nothing. For other types one is started for each run.
 func (t Type) Standing() bool {
 	return t == Local || t == KubernetesAgent || t == Remote
 }
@@ -71,7 +71,7 @@ type ServerSecret struct {
 	Secret string `json:"secret"`
 }
 
-// KubernetesAccess says how the server reaches an API server. Of the first four exactly one
+// KubernetesAccess says how the server reaches an API server. Exactly one of the first four
 // is set.
 type KubernetesAccess struct {
 	InCluster  bool              `json:"inCluster,omitempty"`  // that of the Pod that the server is in
@@ -81,8 +81,8 @@ type KubernetesAccess struct {
 	Server     *KubernetesServer `json:"server,omitempty"`
 }
 
-// KubernetesServer is an API server by its address. Who asks is known by a token, or by a
-// certificate and its key: one of the two is set.
+// KubernetesServer is an API server by its address. The caller authenticates by a token,
+// or by a certificate and its key: one of the two is set.
 type KubernetesServer struct {
 	URL                  string        `json:"url"`                            // https
 	CertificateAuthority string        `json:"certificateAuthority,omitempty"` // PEM; empty: the system's
@@ -159,8 +159,8 @@ type Allowance struct {
 	PodTemplate     bool               `json:"podTemplate,omitempty"`     // it may have one of its own
 }
 
-// FieldFault is what is wrong with a value of a document, for who does not know where that
-// was written.
+// FieldFault is what is wrong with a value of a document, for whoever does not know where
+// that was written.
 type FieldFault struct {
 	Path    []string // from spec: keys, and the numbers of items
 	Message string

@@ -14,7 +14,7 @@ import (
 const formType = "application/x-www-form-urlencoded"
 
 // TestButtons: a form of a page does what the API does for that person, and the page that it
-// leads back to says what came of it, once. Forms of other sessions and sites do nothing.
+// leads back to says its outcome, once. Forms of other sessions and sites do nothing.
 func TestButtons(t *testing.T) {
 	t.Parallel()
 	w := console()

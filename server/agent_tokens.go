@@ -31,8 +31,7 @@ const (
 	refusedProtocol  = "protocol"  // the server does not speak the agent's
 )
 
-// credential returns whose credential a request shows. If that is nobody's, the request was
-// answered.
+// credential returns whose credential a request shows. If it is unknown, the request was answered.
 func (s *agentServer) credential(c *gin.Context) (claimant.Credential, bool) {
 	who, err := s.claimants.Of(c.Request.Context(), session.Bearer(c.Request))
 	if err != nil {
@@ -44,7 +43,7 @@ func (s *agentServer) credential(c *gin.Context) (claimant.Credential, bool) {
 }
 
 // failCredential answers with what is wrong with a credential, or with what it is used for.
-// Agent is the caller's word.
+// Agent is what the caller claims.
 func (s *agentServer) failCredential(c *gin.Context, agent string, err error) {
 	var refused *claimant.Refusal
 	if errors.As(err, &refused) {
@@ -59,7 +58,7 @@ const keyCheckEvery = 2 * time.Second
 // errKeyRemoved is why a claim that waits is given up.
 var errKeyRemoved = holdfast.ErrorOf(holdfast.ErrUnauthorized, "the key was removed from its runner's document")
 
-// whileInForce returns ctx, done also when the key of who waits is no longer one of its runner.
+// whileInForce returns ctx, done also when the waiting agent's key is no longer one of its runner.
 func (s *agentServer) whileInForce(ctx context.Context, who claimant.Credential) (context.Context, context.CancelFunc) {
 	if who.Key == "" {
 		return ctx, func() {}
@@ -82,8 +81,8 @@ func (s *agentServer) whileInForce(ctx context.Context, who claimant.Credential)
 	return ctx, func() { cancel(context.Canceled); <-done }
 }
 
-// refuseClaim counts a claim that asked for too much, and puts it on record at
-// most once a minute for each token and reason. Agent is the caller's word.
+// refuseClaim counts a claim that asked for too much, and puts it on record at most
+// once a minute for each token and reason. Agent is what the caller claims.
 func (s *agentServer) refuseClaim(c *gin.Context, token, agent, why, text string) {
 	if s.opts.Refused != nil {
 		s.opts.Refused(why)

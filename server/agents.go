@@ -133,7 +133,7 @@ func (s *agentServer) present(c *gin.Context) {
 }
 
 // failClaim answers a claim with err. A refusal of the agent is reported, too: its
-// operator may look at the server only.
+// operator may look only at the server.
 func (s *agentServer) failClaim(c *gin.Context, who claimant.Credential, req protocol.ClaimRequest, err error) {
 	var (
 		taken *protocol.AgentTakenError
@@ -184,7 +184,7 @@ func (s *agentServer) claim(c *gin.Context) {
 	case err != nil:
 		s.failClaim(c, who, req, err)
 	default:
-		// The agent compares deadlines with it, which are of the time of all replicas.
+		// The agent compares deadlines with it, which are in the time of all replicas.
 		c.Header("Date", s.now().UTC().Format(http.TimeFormat))
 		c.JSON(http.StatusOK, assignment)
 	}
@@ -214,8 +214,7 @@ func (s *agentServer) attemptNamed(c *gin.Context) (identity, error) {
 	return who, err
 }
 
-// fenced is an ErrFenced if the fence that a message carries is not its
-// attempt's.
+// fenced is an ErrFenced if the fence that a message carries is not its attempt's.
 func fenced(who identity, fence int64) error {
 	if fence != who.ref.Fence {
 		return fmt.Errorf("fence %d of run %s is not the current one: %w", fence, who.ref.Run, holdfast.ErrFenced)
@@ -246,7 +245,7 @@ func (s *agentServer) heartbeat(c *gin.Context) {
 	c.JSON(http.StatusOK, reply)
 }
 
-// LogAnswer says from where an agent is to send its log on.
+// LogAnswer says at which offset an agent continues to send its log.
 type LogAnswer struct {
 	Next int64 `json:"next"`
 }
@@ -296,7 +295,7 @@ func (s *agentServer) maskLog(c *gin.Context) {
 	c.Status(http.StatusNoContent)
 }
 
-// readError tells a body that is too large from one that did not arrive.
+// readError distinguishes a body that is too large from one that did not arrive.
 func readError(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -341,8 +340,8 @@ func (s *agentServer) putArtefact(c *gin.Context) {
 	}
 }
 
-// trackedReader remembers why reading failed, so that a peer's broken upload is
-// not taken for trouble of the store.
+// trackedReader remembers why reading failed, so that a peer's broken upload does not
+// count as trouble of the store.
 type trackedReader struct {
 	io.Reader
 	err error

@@ -386,8 +386,8 @@ func TestLogOffsets(t *testing.T) {
 	}
 }
 
-// TestSlowPeersAreLetGo: whoever stops in the middle of a header or a body does
-// not hold a connection for ever, and whoever is slow but steady is served.
+// TestSlowPeersAreLetGo: whoever stops in the middle of a header or a body does not
+// hold a connection forever, and whoever is slow but steady is served.
 func TestSlowPeersAreLetGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

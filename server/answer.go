@@ -23,7 +23,7 @@ type ErrorAnswer struct {
 	Hint  string `json:"hint,omitempty"` // what to do about it
 }
 
-// badRequestError is the peer's mistake, said in words.
+// badRequestError describes the peer's mistake.
 type badRequestError struct {
 	status int
 	text   string
@@ -53,8 +53,8 @@ func (s *base) problem(c *gin.Context, problem v1.Problem) {
 	c.Abort()
 }
 
-// fail answers with the status that err means. What the peer did is reported to it;
-// our own trouble is logged and told as such.
+// fail answers with the status that err means. The peer's mistakes are reported to it;
+// our own failures are logged and reported as such.
 func (s *base) fail(c *gin.Context, err error) {
 	var (
 		bad      *badRequestError
@@ -95,8 +95,7 @@ func (s *base) fail(c *gin.Context, err error) {
 	}
 }
 
-// diskProblem is what is wrong with a disk of the server, in words; empty if err is not
-// of that.
+// diskProblem is what is wrong with a disk of the server, in words; empty if err is not of that.
 func diskProblem(err error) string {
 	var disk interface{ DiskProblem() string }
 	switch {

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-// verbs are those that make sense without a comment to answer.
+// verbs are the verbs that make sense without a comment to answer.
 var verbs = []holdfast.Verb{
 	holdfast.VerbPlan, holdfast.VerbApply, holdfast.VerbApprove, holdfast.VerbCancel, holdfast.VerbUnlock,
 }
@@ -73,8 +73,8 @@ func (s *commandAPI) postCommand(c *gin.Context) {
 	c.JSON(status, v1.CommandOf(command))
 }
 
-// onlyReviewed reports whether an apply is of somebody who may not approve, and has it be of
-// what was reviewed before a merge alone: to name a plan is to approve of it.
+// onlyReviewed reports whether the caller of an apply may not approve, and limits the apply
+// to what was reviewed before a merge: to name a plan is to approve it.
 func (s *commandAPI) onlyReviewed(c *gin.Context, command *holdfast.Command) (bool, error) {
 	projects := reach(c, access.Approve)
 	if command.Verb != holdfast.VerbApply || len(projects) == 0 {
@@ -151,7 +151,8 @@ func (s *commandAPI) command(c *gin.Context, req v1.CommandRequest, who access.P
 		if err != nil {
 			return command, named(fmt.Sprintf("run %q", req.Run), err)
 		}
-		// Who names a run means the plan of that run, whatever has been planned since.
+		// A request that names a run means the plan of that run, whatever has been
+		// planned since.
 		command.PullRequest, command.Clusters = run.PullRequest, []string{run.Cluster}
 		command.Shown, command.ShownHead = []string{run.ID}, run.Revision
 	case !req.PullRequest.IsZero() && req.PullRequest.Repo == "":
@@ -162,8 +163,7 @@ func (s *commandAPI) command(c *gin.Context, req v1.CommandRequest, who access.P
 	return command, nil
 }
 
-// commandText is the command as it would be written in a comment, for the
-// records.
+// commandText is the command as it would be written in a comment, for the records.
 func commandText(req v1.CommandRequest) string {
 	words := []string{"/holdfast", string(req.Verb)}
 	for _, cluster := range req.Clusters {
@@ -279,7 +279,7 @@ func notSuspended(project string, suspended bool, err error) error {
 	}
 }
 
-// noClusters says of a project (empty: all of them) that it has none.
+// noClusters says that a project (empty: all of them) has none.
 func noClusters(project string) error {
 	what := "all clusters"
 	if project != "" {
@@ -321,9 +321,8 @@ func (s *commandAPI) listSuspensions(c *gin.Context) {
 	answerList(s.base, c, p, part, same, cursor, err)
 }
 
-// suspendedClusters returns the first clusters after a name that are suspended one by
-// one, at most limit. It goes through the fleet in parts, and reads no record that is
-// not asked for.
+// suspendedClusters returns the first clusters after a name that are suspended one by one, at most
+// limit. It goes through the fleet in parts, and reads no record that is not asked for.
 func suspendedClusters(ctx context.Context, records Records, after string, limit int) ([]v1.Suspension, error) {
 	var found []v1.Suspension
 	filter := holdfast.ClusterFilter{After: after, Limit: maxItems}

@@ -22,8 +22,8 @@ import (
 // maxOutputs bounds the bytes of the values of outputs in an answer.
 const maxOutputs = 8 << 20
 
-// clusterFilter reads the parameters that select clusters; all is to be
-// understood by who asks.
+// clusterFilter reads the parameters that select clusters; all is for the caller to
+// read.
 func clusterFilter(c *gin.Context) (filter holdfast.ClusterFilter, all bool, err error) {
 	filter = holdfast.ClusterFilter{
 		Names:       c.QueryArray("name"),
@@ -109,7 +109,7 @@ func (s *clusterAPI) markSuspended(ctx context.Context, summaries []holdfast.Clu
 	return nil
 }
 
-// hintRepositories says where the repositories are.
+// hintRepositories is the hint to where the repositories are listed.
 const hintRepositories = "`repositories` in holdfast.yaml names those that are"
 
 // cluster returns the record that the path names, and answers if there is none.

@@ -35,7 +35,7 @@ func (s *lockAPI) lock(ctx context.Context, cluster string) (v1.Lock, error) {
 	return v1.LockOf(cluster, holder, run, alive), nil
 }
 
-// deleteLock answers with who held it.
+// deleteLock answers with its former holder.
 func (s *lockAPI) deleteLock(c *gin.Context) {
 	force, err := yes(c, "force")
 	if err != nil {

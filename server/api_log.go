@@ -11,7 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// headerLogAttempt tells whose log an answer is.
+// headerLogAttempt says which attempt's log an answer is.
 const headerLogAttempt = "Holdfast-Attempt"
 
 // attemptPoll is how often a follower of a run that has not begun looks again.
@@ -76,8 +76,8 @@ func (s *runAPI) streamLog(ctx context.Context, c *gin.Context, attempt int, off
 		part, err := s.opts.Artefacts.Log(ctx, id, attempt, offset, follow && !first)
 		switch {
 		case ctx.Err() != nil && c.Request.Context().Err() == nil:
-			// The server stops, or the follower may not read on. Cut off, so that they know
-			// that there is more.
+			// The server stops, or the follower may no longer read. Cut off, so that they
+			// know that there is more.
 			panic(http.ErrAbortHandler)
 		case ctx.Err() != nil:
 			return // the reader has gone

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// mostNeeds is how much of what waits for people an overview lists.
+	// mostNeeds is how many things that wait for people an overview lists.
 	mostNeeds = 20
 	// foundMost is how many resources a search looks at.
 	foundMost = maxLines
@@ -92,8 +92,8 @@ func (s *clusterAPI) getOverview(c *gin.Context) {
 
 func facetOf(n fleet.Count) v1.FacetCount { return v1.FacetCount{Value: n.Value, Count: n.N} }
 
-// needs opens the records of the clusters that wait, as summaries do not say since when. Of
-// many, only those are looked at that have not changed for the longest.
+// needs opens the records of the clusters that wait, as summaries do not say since when. If
+// there are many, only those that have not changed for the longest are looked at.
 func (s *clusterAPI) needs(ctx context.Context, from Records, waiting []holdfast.ClusterSummary) ([]v1.Need, error) {
 	waiting = waiting[:min(len(waiting), 5*mostNeeds)]
 	if len(waiting) == 0 {

@@ -41,7 +41,7 @@ type PullRequestRecords interface {
 	PullRequests(ctx context.Context, filter holdfast.PullRequestFilter) ([]holdfast.PullRequestRecord, error)
 }
 
-// History is what has happened, and what came of it.
+// History is what has happened, and its outcome.
 type History interface {
 	// Transitions returns a cluster's history, newest first; a limit of zero
 	// means 100.
@@ -52,7 +52,7 @@ type History interface {
 	AuditPage(ctx context.Context, object string, before int64, limit int) (entries []holdfast.AuditEntry, place int64, err error)
 }
 
-// RunRecords are runs and what came of them.
+// RunRecords are runs and their outcomes.
 type RunRecords interface {
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
@@ -102,7 +102,7 @@ type LogSource interface {
 	Log(ctx context.Context, run string, attempt int, offset int64, wait bool) (holdfast.LogRange, error)
 }
 
-// Commander does what people ask for; *reconciler.Reconciler is one.
+// Commander executes what people ask for; *reconciler.Reconciler is one.
 type Commander interface {
 	Commands
 	ClusterCommands
@@ -112,7 +112,7 @@ type Commander interface {
 	Locks
 }
 
-// Commands are given, and what they are about is looked at again.
+// Commands accepts commands, and requests for another look.
 type Commands interface {
 	// Command stores a command and waits for its outcome until ctx is done. It
 	// returns the command as it is then: with Status received if it is still to
@@ -126,7 +126,7 @@ type Commands interface {
 	PlannedRun(ctx context.Context, cluster string) (string, error)
 }
 
-// Repositories are those that the configuration has.
+// Repositories are the repositories of the configuration.
 type Repositories interface {
 	// Watches reports whether it has one.
 	Watches(repo string) bool
@@ -173,8 +173,8 @@ type Upgrader interface {
 
 // Locks are those of clusters.
 type Locks interface {
-	// Lock says who holds a cluster's lock, and whether that run's agent still
-	// beats. ErrNotFound if nobody does.
+	// Lock says who holds a cluster's lock, and whether that run's agent still sends
+	// heartbeats. ErrNotFound if nobody does.
 	Lock(ctx context.Context, cluster string) (holder holdfast.LockHolder, run holdfast.Run, alive bool, err error)
 	// Unlock releases a cluster's lock. A holder that is alive is a
 	// *holdfast.LockedError unless force is set.

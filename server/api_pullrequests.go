@@ -70,8 +70,8 @@ func (s *pullRequestAPI) getPullRequest(c *gin.Context) {
 	c.JSON(http.StatusOK, answer)
 }
 
-// troubledPosts is what the forge does not take of what a pull request should show, and
-// what is tried again.
+// troubledPosts are the posts of a pull request that the forge refuses, or that are
+// tried again.
 func (s *pullRequestAPI) troubledPosts(
 	ctx context.Context, ref holdfast.PullRequestRef,
 ) (refused []v1.RefusedPost, delayed []v1.DelayedPost, err error) {
@@ -102,7 +102,7 @@ func (s *pullRequestAPI) troubledPosts(
 	return refused, delayed, nil
 }
 
-// comments returns those of the local forge, else the one that we posted
+// comments returns those of the local forge, otherwise the one that we posted
 // elsewhere.
 func (s *pullRequestAPI) comments(ctx context.Context, ref holdfast.PullRequestRef) ([]v1.Comment, error) {
 	if s.opts.Local != nil {

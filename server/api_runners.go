@@ -32,9 +32,9 @@ type RunnerRecords interface {
 
 // RunnerOperator does what people ask for; *reconciler.Reconciler is one.
 type RunnerOperator interface {
-	// RefreshRunner pins an environment to what the rules say now; dry says only what would
-	// be. ErrNotFound: it has not run, or no rule matches it. A *holdfast.EnvironmentBusyError
-	// if one of its runs is running.
+	// RefreshRunner pins an environment to what the rules say now; with dry it only says what
+	// would change. ErrNotFound: it has not run, or no rule matches it. A
+	// *holdfast.EnvironmentBusyError if one of its runs is running.
 	RefreshRunner(ctx context.Context, env holdfast.EnvironmentKey, dry bool, actor string) (before, after holdfast.Environment, err error)
 	// ProposeRunner makes a pull request that changes the document of a runner; Faults say
 	// what is wrong with what is asked for.

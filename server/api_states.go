@@ -82,7 +82,7 @@ func (s *stateAPI) getUnsavedFile(c *gin.Context) {
 	s.send(c, "application/json", file)
 }
 
-// failState says of which cluster something about its state is refused.
+// failState names the cluster whose state a refusal is about.
 func (s *stateAPI) failState(c *gin.Context, err error) {
 	if errors.Is(err, holdfast.ErrNotFound) {
 		err = missing(fmt.Sprintf("cluster %q has no state that could not be saved", c.Param("cluster")), "")

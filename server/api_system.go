@@ -23,7 +23,7 @@ func (s *systemAPI) getCaller(c *gin.Context) {
 	c.JSON(http.StatusOK, v1.CallerOf(caller(c), s.sessions.FormToken(caller(c))))
 }
 
-// listReasons answers with what the words mean that say why something waits, was refused
+// listReasons answers with the meanings of the reasons why something waits, was refused
 // or failed.
 func (s *systemAPI) listReasons(c *gin.Context) {
 	p, err := pageOf(c, maxItems, maxItems, 1)
@@ -40,7 +40,7 @@ func (s *systemAPI) getDescription(c *gin.Context) {
 	c.Data(http.StatusOK, "application/json; charset=utf-8", v1.OpenAPI())
 }
 
-// same is the conversion of what is what the API says already.
+// same is the conversion of a value that is already one of the API.
 func same[T any](item T) T { return item }
 
 func convert[From, To any](items []From, one func(From) To) []To {

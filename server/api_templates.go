@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/rollout"
 )
 
-// exactVersion is how a version begins that is not a constraint.
+// exactVersion is how a version that is not a constraint begins.
 var exactVersion = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 
 func (s *templateAPI) routes(api *gin.RouterGroup) {

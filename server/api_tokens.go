@@ -20,8 +20,8 @@ import (
 // PersonalTokens are made, listed and deleted; *login.Desk has them. With all they are those
 // of everybody.
 type PersonalTokens interface {
-	// CreateToken makes one for who asks, and returns what is secret of it. ErrRejected, with
-	// the reason, if it is not a token that can be.
+	// CreateToken makes one for the caller, and returns its secret. ErrRejected, with the
+	// reason, if such a token is not allowed.
 	CreateToken(ctx context.Context, who access.Principal, wish access.Wish) (secret string, t access.PersonalToken, err error)
 	Tokens(ctx context.Context, who access.Principal, all bool) ([]access.PersonalToken, error)
 	DeleteToken(ctx context.Context, who access.Principal, id string, all bool) error
@@ -45,7 +45,8 @@ func (s *tokenAPI) routes(api *gin.RouterGroup) {
 	api.POST("/sessions/once", s.postOnce)
 }
 
-// postOnce answers with the way into the console, for who shows a token of the configuration.
+// postOnce answers with the way into the console, for whoever shows a token of the
+// configuration.
 func (s *tokenAPI) postOnce(c *gin.Context) {
 	path, until, err := s.sessions.Once(c.Request.Context(), caller(c))
 	if err != nil {
@@ -56,8 +57,8 @@ func (s *tokenAPI) postOnce(c *gin.Context) {
 	c.JSON(http.StatusCreated, v1.OnceLogin{Path: path, Until: until})
 }
 
-// everybody reads the parameter all, which takes more than the route does. It answers, and
-// reports false, if that may not be.
+// everybody reads the parameter all, which needs a stronger role than the route. It
+// answers, and reports false, if that may not be.
 func (s *tokenAPI) everybody(c *gin.Context) (all, ok bool) {
 	all, err := yes(c, "all")
 	if err != nil {
@@ -120,7 +121,7 @@ func (s *tokenAPI) deleteToken(c *gin.Context) {
 	c.JSON(http.StatusOK, struct{}{})
 }
 
-// sessionsOf are those that the caller may end: their own, or everybody's.
+// sessionsOf returns the sessions that the caller may end: their own, or everybody's.
 func (s *tokenAPI) sessionsOf(c *gin.Context, all bool) ([]access.Session, error) {
 	who := caller(c)
 	sessions, err := s.opts.Login.Lists.Sessions(c.Request.Context(), who.Person)

@@ -36,8 +36,8 @@ func rights() map[string]access.Verb {
 	return verbs
 }
 
-// admit lets callers pass who may do what a route is for in any project, and holds them to
-// the projects where they may. A route of no operation takes the verb read.
+// admit lets callers pass that may use a route in any project, and limits them to the
+// projects where they may. A route without an operation needs the verb read.
 func (s *apiServer) admit(c *gin.Context) {
 	who, err := s.sessions.Of(c.Writer, c.Request)
 	switch {
@@ -74,7 +74,7 @@ func (s *apiServer) verbOf(c *gin.Context) access.Verb {
 	return access.Read
 }
 
-// refuseRole refuses what takes a role that the caller has in no project.
+// refuseRole refuses what needs a role that the caller has in no project.
 func (s *apiServer) refuseRole(c *gin.Context, what string, role access.Role) {
 	who := caller(c)
 	s.refuse(c, http.StatusForbidden,
@@ -101,8 +101,8 @@ func caller(c *gin.Context) access.Principal {
 type identity struct {
 	run holdfast.RunBrief
 	ref holdfast.AttemptRef
-	// over is true if the credential is genuine and the attempt has ended: it
-	// may only bring in what would else be lost.
+	// over is true if the credential is genuine and the attempt has ended: it may only
+	// deliver what would be lost otherwise.
 	over bool
 }
 

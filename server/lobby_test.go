@@ -57,7 +57,7 @@ func connectTo(t *testing.T, address, says string) net.Conn {
 	return conn
 }
 
-// deliver sends a genuine delivery on a connection of its own.
+// deliver sends a genuine delivery on its own connection.
 func deliver(t *testing.T, address string) {
 	t.Helper()
 	conn := connectTo(t, address, "POST /webhooks/x HTTP/1.1\r\nHost: x\r\nX-Genuine: yes\r\nContent-Length: 2\r\n\r\n{}")

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// unsaidItems is how many items a part of a list has if nobody says it.
+	// unsaidItems is how many items a part of a list has by default.
 	unsaidItems = 100
 	// maxItems bounds what one answer lists.
 	maxItems = 1000

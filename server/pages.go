@@ -38,7 +38,7 @@ func (s *pageAPI) routes(e *gin.Engine) error {
 	e.GET(console.AssetPath+"*path", html)
 	open := e.Group("", s.requireHost)
 	open.POST("/theme", html)
-	if s.sessions.On() { // forms are for who has one: see package pages
+	if s.sessions.On() { // forms are for whoever has one: see package pages
 		open.POST(pages.ActPath, html)
 		open.POST(pages.NewPath, html)
 	}
@@ -49,8 +49,8 @@ func (s *pageAPI) routes(e *gin.Engine) error {
 	return nil
 }
 
-// askPassword takes the password that a browser sends as the token. Who is nobody is asked to
-// log in, if that is possible.
+// askPassword takes the password that a browser sends as the token. An unknown caller is
+// asked to log in, if that is possible.
 func (s *pageAPI) askPassword(c *gin.Context) {
 	if _, password, ok := c.Request.BasicAuth(); ok {
 		c.Request.Header.Set("Authorization", "Bearer "+password)

@@ -50,7 +50,7 @@ type Registry interface {
 	// Queue returns the runs that wait to be handed out, in their order, behind a
 	// position: those of projects, or without any all. A limit bounds them.
 	Queue(ctx context.Context, filter holdfast.QueueFilter) ([]holdfast.QueuedRun, error)
-	// Present takes in that an agent is there and wants no run now; a
+	// Present records that an agent is there and wants no run now; a
 	// *protocol.AgentTakenError if another living process has its id.
 	Present(ctx context.Context, req protocol.ClaimRequest) error
 	// Heard returns the agents that were heard of, without their runs. It does not

@@ -59,8 +59,8 @@ func (p *proposing) AddRequester(_ context.Context, ref holdfast.PullRequestRef,
 	return nil
 }
 
-// TestProposals: what is asked for is handed over with who asks, who is on record as the
-// requester; faults are said, and no pull request is recorded for a dry run.
+// TestProposals: what is asked for is handed over with whoever asks, who is on record as
+// the requester; faults are said, and no pull request is recorded for a dry run.
 func TestProposals(t *testing.T) {
 	t.Parallel()
 	p := &proposing{}

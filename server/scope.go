@@ -22,7 +22,8 @@ type scope []string
 
 func (p scope) has(project string) bool { return len(p) == 0 || slices.Contains(p, project) }
 
-// nowhere is the scope of who may do something in no project: no project has that name.
+// nowhere is the scope of a caller that may do something in no project: no project has
+// that name.
 var nowhere = scope{"\x00"}
 
 // reach is the projects in which the caller may do something.
@@ -48,7 +49,7 @@ func (p scope) hasCluster(r holdfast.ClusterRecord) bool {
 
 // fleetRoutes are those that name no cluster and no run in their path, and that hold
 // themselves to the projects of the caller: by reading from Server.records or by
-// Server.mayTouch. Who is held to projects is refused on every other one.
+// Server.mayTouch. A caller with some projects is refused on every other one.
 var fleetRoutes = map[string]bool{
 	"GET /api/v1/version": true, "GET /api/v1/whoami": true, "GET /api/v1/reasons": true, "GET /api/v1/openapi.json": true,
 	"GET /api/v1/clusters": true, "GET /api/v1/overview": true, "GET /api/v1/drift": true,
@@ -130,7 +131,8 @@ func (s *apiServer) records(c *gin.Context) Records {
 	return s.opts.Records
 }
 
-// scopedRecords are those of some projects: the others do not exist for who reads them.
+// scopedRecords are those of some projects: the others do not exist for whoever reads
+// them.
 type scopedRecords struct {
 	Records
 	projects scope

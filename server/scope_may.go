@@ -32,7 +32,7 @@ func (s *apiServer) mayTouch(c *gin.Context, verb access.Verb, clusters ...strin
 }
 
 // mayCommand is mayDo for a command: for a pull request that names no clusters, of all
-// that it affects. The command of who is held to projects then names these: the
+// that it affects. The command of a caller with some projects then names these: the
 // pull request may affect others by the time it is carried out. Nobody of that kind has
 // everything planned that a template's change would change.
 func (s *apiServer) mayCommand(c *gin.Context, verb access.Verb, command *holdfast.Command) bool {

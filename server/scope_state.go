@@ -9,8 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// hasState is hasCluster for who changes a cluster, or sees values of its state or what is
-// to become of it. One that moves to another project is of both until it is applied there.
+// hasState is hasCluster for whoever changes a cluster, or sees values of its state or
+// what is to become of it. One that moves to another project is of both until it is
+// applied there.
 func (r *scopedRecords) hasState(ctx context.Context, record holdfast.ClusterRecord) (bool, error) {
 	owns, err := r.ownsState(ctx, record)
 	return owns && r.projects.hasCluster(record), err
@@ -63,7 +64,7 @@ func (p scope) partOf(r holdfast.ClusterRecord) (holdfast.ClusterRecord, error) 
 
 // continues returns a cluster of another project whose state and conditions the one with
 // that record takes over, given the names that documents say it had before; empty if there
-// is none. One that has been applied continues nobody: its document may name for ever what
+// is none. One that has been applied continues nobody: its document may name forever what
 // it was called before.
 func (r *scopedRecords) continues(ctx context.Context, record holdfast.ClusterRecord, former ...string) (string, error) {
 	if record.Applied.Run != "" {

@@ -299,7 +299,7 @@ func moving(w *world) {
 	w.start(failed)
 }
 
-// A cluster that moves to another project shows what its state has to who has both
+// A cluster that moves to another project shows what its state has to whoever has both
 // projects, and to each of them no more than what is its own.
 func TestStateOfAClusterThatMoves(t *testing.T) {
 	t.Parallel()

@@ -18,9 +18,9 @@ type BackendLock struct {
 	Created time.Time `json:"created,omitzero"`
 	// Run is the run that found it.
 	Run string `json:"run,omitempty"`
-	// Dead is the run of ours that probably left it: it ended without a word, and the
-	// lock was made while it ran, as far as the clocks agree. Empty if there is none,
-	// and the lock may be anybody's.
+	// Dead is the run of ours that probably left it: it ended without releasing it, and
+	// the lock was made while it ran, as far as the clocks agree. Empty if there is
+	// none, and the lock may be anybody's.
 	Dead string `json:"dead,omitempty"`
 }
 

@@ -20,8 +20,8 @@ type given struct {
 	on      switches
 }
 
-// variables takes what a cluster says, adds what the template says for it, and
-// returns what the schema refuses.
+// variables reads what a cluster says, adds what the template says for it, and returns
+// what the schema refuses.
 func (p *provider) variables(said map[string]any) (given, []schema.Violation) {
 	s := p.template.schema
 	all := maps.Clone(p.defaults)
@@ -59,7 +59,7 @@ func (g *given) decide(c holdfast.Cluster, p *provider, refused []schema.Violati
 }
 
 // whateverProvider is what is wrong with the variables of a cluster whatever its provider
-// is, whose defaults and instance types are not known.
+// is, if the provider's defaults and instance types are not known.
 func (t *Template) whateverProvider(doc document.Document) (faults holdfast.Faults) {
 	if t.general == nil || doc.Unread("variables") {
 		return nil
@@ -74,7 +74,7 @@ func (t *Template) whateverProvider(doc document.Document) (faults holdfast.Faul
 	return faults
 }
 
-// assemble makes the root module of a cluster for which everything is fine.
+// assemble makes the root module of a cluster without faults.
 func (r *Resolver) assemble(from source, p *provider, c holdfast.Cluster, g given) (*Root, error) {
 	values, err := renderVariables(p.template.schema.Declared(g.plain))
 	if err != nil {

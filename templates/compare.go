@@ -47,8 +47,8 @@ func Compare(before, after *Root) RootChange {
 	return change
 }
 
-// ownValues are the values that are of this cluster only and change, with what they
-// were: what own says of them is cut, and says nothing of what was.
+// ownValues are the values that only this cluster has and that change, with their
+// former values: what own says of them is shortened, and leaves out the former values.
 func (c RootChange) ownValues() []string {
 	var out []string
 	add := func(kind, name string, was, is any) {
@@ -66,15 +66,15 @@ func (c RootChange) ownValues() []string {
 	for _, name := range union(was, is) {
 		_, had := was[name]
 		_, has := is[name]
-		if had && has { // else the template says it, or does no longer: Values has what that reaches
+		if had && has { // otherwise the template sets it, or no longer does: Values has what that reaches
 			add("cluster", name, was[name], is[name])
 		}
 	}
 	return out
 }
 
-// owned reports whether a file of a root module is of one cluster only: it has
-// the cluster's own values in it.
+// owned reports whether a file of a root module belongs to one cluster only: it has the
+// cluster's own values in it.
 func owned(name string) bool {
 	return name == clusterFile || name == variablesFile || name == rootmodule.SecretFile
 }
@@ -88,7 +88,7 @@ func ownHeader(data []byte) []byte {
 	return bytes.TrimLeft(data, "\n")
 }
 
-// own says in words how the files that are of this cluster only change.
+// own says in words how the files change that only this cluster has.
 func (c RootChange) own() []string {
 	var words []string
 	for _, name := range union(c.before.Variables, c.after.Variables) {
@@ -115,8 +115,8 @@ func (c RootChange) own() []string {
 	return words
 }
 
-// gives reports whether the cluster has a value of its own for a variable, both
-// before and after: another default is nothing to it.
+// gives reports whether the cluster has its own value for a variable, both before and
+// after: another default does not affect it.
 func (c RootChange) gives(name string) bool {
 	for _, root := range []*Root{c.before, c.after} {
 		_, plain := root.Variables[name]

@@ -98,7 +98,7 @@ func moduleFaults(doc document.Document, g *modules.Gatherer, dir string) holdfa
 	return append(faults, takenFaults(g, dir)...)
 }
 
-// takenFaults are of files that have the names of ours.
+// takenFaults are the faults of files that have the names of ours.
 func takenFaults(g *modules.Gatherer, dir string) (faults holdfast.Faults) {
 	for _, name := range []string{backendFile, variablesFile, rootmodule.StateOverrideFile, rootmodule.UnitFile} {
 		if _, taken := g.Entries[path.Join(dir, name)]; taken {

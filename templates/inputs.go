@@ -142,7 +142,7 @@ func (l *templateLoader) fitReference(ref hclvalue.Part, want cty.Type, path str
 		what = fmt.Sprintf("variable %q", strings.TrimPrefix(ref.Text, "var."))
 	}
 	if given == nil {
-		return nil // of another module, or told already
+		return nil // of another module, or reported already
 	}
 	if m := fitShape(given, want, ""); m != nil {
 		if m.path != "" {

@@ -40,8 +40,8 @@ type TemplateVersion struct {
 type NoVersionError struct {
 	Name      string
 	Version   string
-	Available []string // versions that there are; none: no such template
-	Templates []string // names of the templates that there are, if known
+	Available []string // existing versions; none: no such template
+	Templates []string // names of the existing templates, if known
 	Deleted   string   // the tag that was there; empty: none is known
 }
 

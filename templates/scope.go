@@ -19,7 +19,7 @@ func (t *Template) scope(c holdfast.Cluster, provider string, g given) (conditio
 		}
 		typed, err := condition.Value(value, t.schema.Shapes[name])
 		if err != nil {
-			typed = err // told by whoever asks for it
+			typed = err // reported by whoever asks for it
 		}
 		self[name] = typed
 	}

@@ -62,7 +62,7 @@ func (r *Resolver) moduleSources(tree holdfast.Tree, dir, engine string) (holdfa
 	return digestWith(digest, tree, slices.Concat(faults, g.Faults))
 }
 
-// gatherModule takes in a custom module, or a unit of Terragrunt.
+// gatherModule gathers a custom module, or a unit of Terragrunt.
 func (r *Resolver) gatherModule(tree holdfast.Tree, dir, engine string) (*modules.Gatherer, holdfast.Faults, error) {
 	g := modules.NewGatherer(tree, r.folders)
 	if err := g.GatherRoot(dir, engine, func() holdfast.Fault { return holdfast.Fault{File: dir} }); err != nil {

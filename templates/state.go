@@ -15,7 +15,7 @@ import (
 type backend struct {
 	kind     string
 	config   map[string]any // of the block that Holdfast writes
-	code     string         // the block that stands in the code
+	code     string         // the block that is in the code
 	location string
 	own      bool // Holdfast's own
 }
@@ -64,7 +64,7 @@ func BackendCode(kind string, arguments map[string]any) string {
 }
 
 // KeptIn is the root module with its state elsewhere than its code says, which has no other
-// source therefore: whatever a plan of it says but for that, it is the same.
+// source therefore: whatever a plan of it says except for that, it is the same.
 func (r *Root) KeptIn(stored holdfast.StoredState) *Root {
 	kept := *r
 	code := append(header("the storage of the runner"), BackendCode(stored.Backend())...)

@@ -101,7 +101,7 @@ func (l *templateLoader) secretsElsewhere(node *yaml.Node, doc map[string]any) {
 	})
 }
 
-// nodeAt returns the value at a path below a node, or the nearest that there is.
+// nodeAt returns the value at a path below a node, or the nearest one that exists.
 func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 	for _, word := range path {
 		next := (*yaml.Node)(nil)

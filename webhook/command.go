@@ -24,13 +24,13 @@ const (
 		"write them in another comment"
 )
 
-// Commands returns the commands in a comment, complete and with the ids under
-// which they are stored once: deliveries and polls make the same ones. Bots
-// command nothing, nor do our own comments. Of a comment that was edited only
-// the first command counts, under the id that the first one had before: an
-// edit neither repeats nor adds a command, and one whose first version got
-// lost is still heard. If its author is not known to have edited it, that one
-// is barred: whoever may write in a repository can edit everybody's comments.
+// Commands returns the commands in a comment, complete and with the ids under which
+// they are stored once: deliveries and polls make the same ones. Bots command nothing,
+// nor do our own comments. In a comment that was edited only the first command counts,
+// under the id that the first one had before: an edit neither repeats nor adds a
+// command, and one whose first version got lost is still obeyed. If its author is not
+// known to have edited it, that one is barred: whoever may write in a repository can
+// edit everybody's comments.
 func Commands(comment holdfast.Comment) []holdfast.Command {
 	if comment.Bot {
 		return nil
@@ -67,8 +67,8 @@ func editedBy(comment holdfast.Comment) string {
 const keptCommand = "the comment had this command before it was edited, and the code host does not say who wrote it; " +
 	"write the command in a new comment"
 
-// keeps reports whether an edit has left the first command of a body as it was. Who wrote
-// it is not known if the delivery of that got lost: the sender, or whoever edited the
+// keeps reports whether an edit has left the first command of a body as it was. Its
+// author is not known if the delivery of that got lost: the sender, or whoever edited the
 // comment before. What is too long to be read may have had every command.
 func keeps(former, body string) bool {
 	commands := ParseCommands(body)
@@ -88,8 +88,8 @@ func isOurs(body string) bool {
 	return false
 }
 
-// ParseCommands returns the commands in a comment's body, in order, ten at
-// most; one that is barred follows them if there are more. A command is a line of its own in a plain paragraph:
+// ParseCommands returns the commands in a comment's body, in order, ten at most; one that is barred
+// follows them if there are more. A command is a separate line in a plain paragraph:
 //
 //	/holdfast plan|apply|approve|cancel|unlock|help [-c|--cluster NAME ...] [--force] [NAME ...]
 //	/holdfast plan --all
@@ -124,8 +124,8 @@ func ParseCommands(body string) []holdfast.Command {
 	return commands
 }
 
-// mayCommand reports whether a line of the source begins as a command does: few
-// do, and only these are worth a look at what they come to.
+// mayCommand reports whether a line of the source begins as a command does: few do, and
+// only these are worth parsing.
 func mayCommand(body string) bool {
 	for line := range strings.Lines(body) {
 		if isTrigger(line) {

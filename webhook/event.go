@@ -21,14 +21,15 @@ type delivery struct {
 	about       string // the branch or the pull request, for people
 	requests    []holdfast.SourceRequest
 	comment     holdfast.Comment // zero: none that can hold a command
-	changed     bool             // the comment was edited or deleted: what was taken from it may not stand
-	withdrawn   withdrawal       // of a person's comment: what it said does not stand
+	changed     bool             // the comment was edited or deleted: what was taken from it may no longer be valid
+	withdrawn   withdrawal       // of a person's comment: what it said is no longer valid
 	kept        bool             // an edit whose sender did not write the comment's command
 }
 
-// withdrawal is why the commands do not stand that a comment gave before some time.
+// withdrawal is why the commands that a comment gave before some time are no longer
+// valid.
 type withdrawal struct {
-	before time.Time // by GitHub's clock; zero: all of them stand
+	before time.Time // by GitHub's clock; zero: all of them are valid
 	why    string
 }
 
@@ -192,8 +193,7 @@ func (d *delivery) parseComment(payload []byte) error {
 		d.withdrawn = withdrawal{d.comment.UpdatedAt.Add(time.Second), "the comment was deleted before this was carried out"}
 		return nil
 	}
-	// Comment.user is who wrote it first; who wrote what it says now is the
-	// sender.
+	// Comment.user is who wrote it first; the sender wrote what it says now.
 	if p.Action == "edited" {
 		d.comment.Editor = p.Sender.Login
 		d.kept = p.Changes.Body == nil || keeps(p.Changes.Body.From, c.Body)

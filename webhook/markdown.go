@@ -22,12 +22,12 @@ var markdown = goldmark.New(
 	goldmark.WithRendererOptions(html.WithUnsafe()),
 )
 
-// ownLines returns the lines of a comment that a reader takes for the writer's
-// own words: those of the paragraphs that stand in nothing else. A comment is
-// rendered and read as a browser does it, and everything that is not such a line
-// is left out, whatever it is called: quotes, code, lists, tables, headings,
-// details, titles of links, HTML comments. A line may have code in it, as the
-// name of a cluster is often written; any other markup makes it none.
+// ownLines returns the lines of a comment that a reader takes for the writer's own
+// words: those of paragraphs that are nested in nothing else. A comment is rendered and
+// read as a browser does it, and everything that is not such a line is left out,
+// whatever it is called: quotes, code, lists, tables, headings, details, titles of
+// links, HTML comments. A line may have code in it, as the name of a cluster is often
+// written; any other markup makes it none.
 func ownLines(body string) []string {
 	var page bytes.Buffer
 	if err := markdown.Convert([]byte(body), &page); err != nil {

@@ -60,8 +60,8 @@ type Notify struct {
 	Delivered func(holdfast.Delivery)
 }
 
-// Repository is one that may deliver. Several may have one FullName, each with a
-// Name and a Branch of its own: a delivery is for all of them.
+// Repository is one that may deliver. Several may have one FullName, each with a Name
+// and its own Branch: a delivery is for all of them.
 type Repository struct {
 	Name     string // as Holdfast names it
 	FullName string // as GitHub names it: owner/name, in any case of letters
@@ -262,7 +262,8 @@ func (h *Handler) Identify(fullName string, id int64) {
 	h.ids[id] = key
 }
 
-// lookup returns the repository that a delivery is of: by its name, else by its id.
+// lookup returns the repository that a delivery is of: by its name, otherwise by its
+// id.
 func (h *Handler) lookup(d delivery) (repo hosted, known bool) {
 	key := strings.ToLower(d.fullName)
 	if repo, known = h.hosted[key]; known {

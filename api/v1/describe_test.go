@@ -240,7 +240,7 @@ func (d *describer) schema(t reflect.Type) object {
 	}
 }
 
-// word is a schema of a text. One of a type of its own is described apart, with its words.
+// word is a schema of a text. One of its own type is described apart, with its words.
 func (d *describer) word(t reflect.Type) object {
 	if t.PkgPath() == "" {
 		return object{"type": "string"}

@@ -46,7 +46,7 @@ type PageQuery struct {
 }
 
 // ClusterQuery selects clusters. Parameters are combined by and, values of one that is
-// repeated by or, but for label.
+// repeated by or, except for label.
 type ClusterQuery struct {
 	Name        []string `query:"name"`        // Clusters of these names.
 	Owner       string   `query:"owner"`       // Defined by this repository.

@@ -17,7 +17,7 @@ type Problem struct {
 	Instance string          `json:"instance,omitempty"` // The path that was asked for.
 }
 
-// Code is what a program decides by: what stands behind "urn:holdfast:problem:".
+// Code is what a program decides by: what follows "urn:holdfast:problem:".
 type Code string
 
 // The codes of problems.

@@ -29,8 +29,8 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
-// agentFlags are the settings of an agent. It has no configuration file: serve
-// hands it what it may know.
+// agentFlags are the settings of an agent. It has no configuration file: serve passes
+// it what it may know.
 type agentFlags struct {
 	agentServer
 	tokenFile, dir string
@@ -229,7 +229,7 @@ func (f *agentFlags) credential(stdin io.Reader) (string, error) {
 }
 
 // stop is how the agent stops. That of one run has its engine interrupted at once, and the
-// grace for what comes of it: whoever asks it to stop kills it soon.
+// grace for its outcome: whoever asks it to stop kills it soon.
 func (f *agentFlags) stop() runner.Stop {
 	if f.run {
 		return runner.Stop{Grace: -1, DeliverWait: f.grace}

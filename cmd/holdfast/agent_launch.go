@@ -56,7 +56,7 @@ const (
 	// settingsEvery is how often the server is asked for the runner's document: a change
 	// applies to Jobs that are started after it.
 	settingsEvery = 5 * time.Second
-	// launchLookEvery is between two looks at all Jobs, if nothing is heard.
+	// launchLookEvery is between two looks at all Jobs, if no event comes.
 	launchLookEvery = 3 * time.Second
 )
 

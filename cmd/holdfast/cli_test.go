@@ -121,7 +121,7 @@ type result struct {
 	out, err string
 }
 
-// holdfastCLI runs a command line with an environment of its own.
+// holdfastCLI runs a command line with its own environment.
 func holdfastCLI(t *testing.T, env map[string]string, args ...string) result {
 	t.Helper()
 	return holdfastAt(t, func() time.Time { return testNow }, env, args...)

@@ -164,7 +164,7 @@ func commandRequest(word holdfast.Verb, args, only []string) (v1.CommandRequest,
 	}, nil
 }
 
-// printCommand prints what came of a command. A refusal has an exit code of its own.
+// printCommand prints the outcome of a command. A refusal has its own exit code.
 func (a *app) printCommand(format string, command v1.Command) error {
 	err := a.Print(format, command, func() string {
 		switch {
@@ -209,7 +209,7 @@ func (a *app) awaitRuns(ctx context.Context, cl *client.Client, logs io.Writer, 
 	}
 	var worst error
 	for _, cluster := range clusters {
-		if slices.Contains(command.Refused, cluster) { // as was told
+		if slices.Contains(command.Refused, cluster) { // as was printed above
 			worst = &cli.ExitCodeError{Code: cli.ExitRun}
 			continue
 		} else if slices.Contains(command.UpToDate, cluster) {
@@ -290,8 +290,8 @@ func (a *app) awaitRecord(ctx context.Context, cl *client.Client, run v1.Run) er
 	}
 }
 
-// awaitPlans waits until no plan of what the tracked branch says of the clusters of a
-// request is queued or made: there is nothing that an apply could produce before.
+// awaitPlans waits until no plan of the tracked branch is queued or running for the
+// clusters of a request: until then there is nothing to apply.
 func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req v1.CommandRequest) error {
 	clusters, err := clustersOf(ctx, cl, req)
 	if err != nil {
@@ -305,8 +305,8 @@ func (a *app) awaitPlans(ctx context.Context, cl *client.Client, req v1.CommandR
 	return nil
 }
 
-// backgroundWait is for how long a plan that everything else goes before is waited for while
-// it is queued: it may be queued for days.
+// backgroundWait is how long a plan that everything else goes before is waited for while it
+// is queued: it may be queued for days.
 const backgroundWait = 10 * time.Minute
 
 func (a *app) awaitPlan(ctx context.Context, cl *client.Client, cluster string) error {

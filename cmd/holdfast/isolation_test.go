@@ -14,7 +14,7 @@ import (
 )
 
 // TestWeakestAcceptableMode: modes are tried strong ones first, none that is weaker than
-// the one that is wanted, and none at all only for who asks for that.
+// the one that is wanted, and none at all only for whoever asks for that.
 func TestWeakestAcceptableMode(t *testing.T) {
 	t.Parallel()
 	all := sandbox.Modes()

@@ -121,7 +121,7 @@ func hidden(t *testing.T, page, name string) string {
 	return strings.NewReplacer("&amp;", "&", "&#43;", "+").Replace(found[1])
 }
 
-// terminal is a command line with a home of its own.
+// terminal is a command line with its own home.
 type terminal struct {
 	t   *testing.T
 	env map[string]string

@@ -142,8 +142,8 @@ func (a *app) followAttempt(ctx context.Context, cl *client.Client, out io.Write
 	}
 }
 
-// copyUntilCut tells a cut connection, which is worth another try, from an
-// output that takes no more.
+// copyUntilCut distinguishes a cut connection, which is worth another try, from an
+// output that accepts no more.
 func copyUntilCut(out io.Writer, log io.ReadCloser) (int64, error) {
 	defer log.Close()
 	source := &cutReader{Reader: log}
@@ -167,8 +167,8 @@ func (r *cutReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// patience bounds how often in a row a server may be out of reach before a
-// follower gives up: about a minute, long enough for a restart.
+// patience bounds how often in a row a server may be unreachable before a follower
+// gives up: about a minute, long enough for a restart.
 type patience struct {
 	left int
 	said func(error) // is called for the first of them

@@ -69,8 +69,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return code
 }
 
-// isUnknownCommand tells cobra's error for a word that is not a command: it has no
-// type of its own.
+// isUnknownCommand recognises cobra's error for a word that is not a command, which has
+// no type.
 func isUnknownCommand(err error) bool {
 	return strings.HasPrefix(err.Error(), "unknown command ")
 }

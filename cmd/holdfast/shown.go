@@ -49,8 +49,8 @@ func (a *app) lookAtPlans(ctx context.Context, cl *client.Client, req v1.Command
 	return shown, nil
 }
 
-// clustersOf are those that a command is for: of a pull request those that its merge has
-// changed. What is not there has none: the answer to the command says so.
+// clustersOf returns the clusters that a command is for: of a pull request those that
+// its merge has changed. What is not there has none: the answer to the command says so.
 func clustersOf(ctx context.Context, cl *client.Client, req v1.CommandRequest) ([]string, error) {
 	if req.Run != "" {
 		run, err := cl.Run(ctx, req.Run)

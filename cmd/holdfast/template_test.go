@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/authoring"
 )
 
-// newTemplate begins a template in a folder of its own and returns that.
+// newTemplate begins a template in its own folder and returns that.
 func newTemplate(t *testing.T, providers ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "web")

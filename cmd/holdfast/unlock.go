@@ -92,7 +92,8 @@ func (a *app) showBackendLock(c *cobra.Command, cl *client.Client, cluster, form
 		return err
 	}
 	if _, err := cl.Cluster(c.Context(), cluster); errors.Is(err, holdfast.ErrNotFound) {
-		// A pull request may have it. Else a free lock says nothing: nobody knows the cluster.
+		// A pull request may have it. Otherwise a free lock says nothing: nobody knows the
+		// cluster.
 		if runs, errRuns := cl.Runs(c.Context(), url.Values{"cluster": {cluster}, "limit": {"1"}}); len(runs) == 0 {
 			return cmp.Or(errRuns, err)
 		}

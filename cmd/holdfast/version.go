@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/cli"
 )
 
-// version is set by the linker for releases; else it comes from what Go's build
+// version is set by the linker for releases; otherwise it comes from what Go's build
 // recorded.
 var version = ""
 

@@ -47,7 +47,7 @@ type Cache struct {
 	opts Options
 
 	refreshing sync.Mutex    // held while sources are asked
-	wanted     chan struct{} // has something if a price is wanted that nobody was asked for
+	wanted     chan struct{} // has something if a price is wanted for which no source was asked
 
 	mu      sync.Mutex // guards the following
 	entries map[price.Key]entry

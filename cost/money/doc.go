@@ -2,5 +2,5 @@
 //
 // All rooms of package cost calculate with it, and only here the decimal library is known.
 // An amount has no currency: those who add amounts see to it that they are of one. It
-// never rounds but for display, and knows no floating-point number.
+// never rounds except for display, and knows no floating-point number.
 package money

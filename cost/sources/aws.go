@@ -256,7 +256,7 @@ func (l *awsList) add(keys []price.Key, p price.Price) {
 	}
 }
 
-// into adds what was found. Of several prices nobody knows which is the one that was meant.
+// into adds what was found. With several prices nobody knows which one was meant.
 func (l *awsList) into(table *price.Table) {
 	for k, found := range l.found {
 		if len(found) == 1 {

@@ -188,7 +188,7 @@ func TestAzureHas(t *testing.T) {
 	}
 }
 
-// Regions with prices of their own, months with a limit, pages.
+// Regions with their own prices, months with a limit, pages.
 func TestLinode(t *testing.T) {
 	t.Parallel()
 	base, o := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -294,7 +294,7 @@ func TestAWS(t *testing.T) {
 		"nat-gateway in eu-west-1": "0.048 USD hour", "data-processed in eu-west-1": "0.048 USD GB",
 	})
 
-	// China has a list of its own, in its currency.
+	// China has its own list, in its currency.
 	china := strings.NewReplacer("eu-west-1", "cn-north-1", `"USD"`, `"CNY"`).Replace(list)
 	base, o = serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasPrefix(r.URL.Path, "/offers/v1.0/cn/") {

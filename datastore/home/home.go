@@ -72,8 +72,8 @@ func (h *Home) Path() string { return h.path }
 // Close lets the folder go.
 func (h *Home) Close() error { return h.lock.Release() }
 
-// Remember has the folder remember the database that has its records, by its identity. It is
-// an error if that is another one, and reports whether the folder is new to it.
+// Remember records in the folder which database has its records, by its identity. It is an
+// error if that is another one, and reports whether the folder is new to it.
 func (h *Home) Remember(database string) (added bool, err error) {
 	switch h.remembered {
 	case database:
@@ -89,9 +89,10 @@ func (h *Home) Remember(database string) (added bool, err error) {
 	}
 }
 
-// HandOver has a folder with records in SQLite belong to the database that they were copied to.
-// The file, which nobody may have open, gets another name, which is returned. A crash in between
-// leaves it under its old one, and the folder is refused without the new database all the same.
+// HandOver marks a folder with records in SQLite as that of the database that they were copied
+// to. The file, which nobody may have open, gets another name, which is returned. A crash in
+// between leaves it under its old one, and the folder is refused without the new database all
+// the same.
 func (h *Home) HandOver(database string, now time.Time) (kept string, err error) {
 	if _, err := h.Remember(database); err != nil {
 		return "", err

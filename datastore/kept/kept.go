@@ -72,7 +72,7 @@ func (p *PullRequests) put(ref holdfast.PullRequestRef, e entry) {
 	p.bytes += e.bytes
 }
 
-// copyOf returns a record with lists of its own.
+// copyOf returns a record with its own lists.
 func copyOf(r holdfast.PullRequestRecord) holdfast.PullRequestRecord {
 	r.Verdicts, r.Approvals, r.Unshown = slices.Clone(r.Verdicts), slices.Clone(r.Approvals), slices.Clone(r.Unshown)
 	r.Clusters, r.Faults, r.Settings = slices.Clone(r.Clusters), slices.Clone(r.Faults), slices.Clone(r.Settings)

@@ -26,15 +26,16 @@ type Set struct {
 	shared  bool // several servers may begin at once
 }
 
-// The databases. Of servers that start at once one migrates PostgreSQL, and the others wait for
-// it: by a lock of a session, so that no migration can be made through PgBouncer in transaction
-// mode.
+// The databases. When servers start at once, one of them migrates PostgreSQL, and the others
+// wait for it: by a lock of a session, so that no migration can be made through PgBouncer in
+// transaction mode.
 var (
 	SQLite   = Set{folder: "sqlite", dialect: goose.DialectSQLite3}
 	Postgres = Set{folder: "postgres", dialect: goose.DialectPostgres, shared: true}
 )
 
-// A server waits so many seconds, so many times, for another one that migrates.
+// The seconds, and the number of times, that a server waits for another one that
+// migrates.
 const pause, tries = 1, 300
 
 // Owner says what may be done to a database that has tables.

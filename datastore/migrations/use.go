@@ -37,7 +37,7 @@ func usable(ctx context.Context, pool *sql.DB, current, known int64) error {
 }
 
 // next is set by the linker for tests alone: a program that was built so knows one migration
-// more, which older servers can live with ("compatible") or not ("incompatible").
+// more, which older servers can use ("compatible") or not ("incompatible").
 var next = ""
 
 // nextMigration is that migration.

@@ -14,7 +14,7 @@ import (
 const (
 	// ownerKey is the object that says whose bucket it is.
 	ownerKey = "holdfast-owner"
-	// maxOwner bounds what is read of it: it may be anybody's.
+	// maxOwner bounds what is read of it: its content is not trusted.
 	maxOwner = 1 << 10
 	// ProbeFolder is where, below the name of an installation, a crash can leave an object of
 	// Probe. It belongs to nobody.
@@ -71,7 +71,7 @@ func (b *Bucket) owner(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
-// holdsOne refuses a bucket that has none of some objects, if there are any.
+// holdsOne refuses a bucket that has none of the given objects, if there are any.
 func (b *Bucket) holdsOne(ctx context.Context, samples []string) error {
 	for _, key := range samples {
 		if has, err := b.Exists(ctx, key); has || err != nil {
@@ -88,7 +88,7 @@ func (b *Bucket) holdsOne(ctx context.Context, samples []string) error {
 }
 
 // Probe writes, reads, lists and deletes a small object with a random name, and returns
-// what does not work. A store that is away is an ErrUnavailable.
+// what does not work. A store that is unavailable is an ErrUnavailable.
 func (b *Bucket) Probe(ctx context.Context, installation string) error {
 	key := installation + "/" + ProbeFolder + "/" + randomName()
 	want := []byte("This object shows that the bucket can be used. It can be deleted.\n")
@@ -112,7 +112,7 @@ func (b *Bucket) Probe(ctx context.Context, installation string) error {
 	return errors.Join(err, b.Delete(ctx, key))
 }
 
-// Look asks the store for a sign of life, for Problem to know.
+// Look asks the store for a sign of life, to update Problem.
 func (b *Bucket) Look(ctx context.Context) {
 	if b.files == nil {
 		_, _ = b.Exists(ctx, ownerKey)

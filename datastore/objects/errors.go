@@ -16,14 +16,14 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// errExists says that there is something under a key that was to be new.
+// errExists says that something exists under a key that was meant to be new.
 var errExists = errors.New("it exists")
 
 // kind is why something could not be done.
 type kind string
 
 const (
-	kindAway        kind = "away"        // it does not answer, or has trouble of its own
+	kindAway        kind = "away"        // it does not answer, or has a failure of its own
 	kindBusy        kind = "busy"        // it asks for fewer requests
 	kindTLS         kind = "TLS"         // it is not trusted, or speaks no TLS
 	kindCredentials kind = "credentials" // there are none, or it does not know them
@@ -38,7 +38,7 @@ const (
 // passes reports whether trying again in a moment may help.
 func (k kind) passes() bool { return k == kindAway || k == kindBusy || k == kindOther }
 
-// ofStore reports whether it keeps the server from all objects, and not from one.
+// ofStore reports whether it affects all objects, and not one.
 func (k kind) ofStore() bool { return k != kindMissing && k != kindExists }
 
 func (k kind) problem() string {
@@ -106,7 +106,7 @@ func (e *Error) Unwrap() []error {
 }
 
 // explained returns err as an Error about an object. An error of a file stays what it is,
-// but for a file that is not there.
+// except for a file that is not there.
 func (b *Bucket) explained(verb, key string, err error) error {
 	if err == nil {
 		return nil
@@ -125,7 +125,7 @@ func (b *Bucket) explained(verb, key string, err error) error {
 func (b *Bucket) failure(verb, object string, err error) *Error {
 	failure := &Error{verb: verb, object: object}
 	failure.kind, failure.why, failure.cause = ofTransport(err)
-	if b.cloud.explain != nil { // else the store was not opened yet
+	if b.cloud.explain != nil { // otherwise the store was not opened yet
 		if said, ok := b.cloud.explain(err); ok {
 			failure.kind, failure.why, failure.cause = said.kind(), said.String(), nil
 		}
@@ -145,7 +145,7 @@ func (b *Bucket) failure(verb, object string, err error) *Error {
 	return failure
 }
 
-// answer is what a store has answered to a request.
+// answer is a store's answer to a request.
 type answer struct {
 	status  int
 	code    string // a word of the store's
@@ -201,7 +201,7 @@ func (a answer) kind() kind {
 	}
 }
 
-// credentialsError says that there are no credentials to be had.
+// credentialsError says that no credentials were found.
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string { return "find credentials: " + e.err.Error() }

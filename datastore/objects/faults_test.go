@@ -226,7 +226,7 @@ func TestReadContinues(t *testing.T) {
 	}
 }
 
-// A body that stops coming is not waited for for ever.
+// A body that stops coming is not waited for forever.
 func TestBodyThatStops(t *testing.T) {
 	t.Parallel()
 	data := noise(3, 3<<20)

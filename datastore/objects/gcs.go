@@ -64,7 +64,7 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(req)
 }
 
-// noToken tells a refusal from a service of tokens that is away.
+// noToken distinguishes a refusal from a token service that is unavailable.
 func noToken(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response.StatusCode < 500 {

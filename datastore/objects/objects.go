@@ -154,7 +154,7 @@ func (b *Bucket) open(ctx context.Context, key string, at int64) (r *blob.Reader
 	return r, err
 }
 
-// Delete removes an object. That there is none is not an error.
+// Delete removes an object. A missing object is not an error.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	err := b.try(ctx, "delete", key, func(ctx context.Context) error {
 		ctx, cancel := b.bounded(ctx)
@@ -191,8 +191,8 @@ type Object struct {
 // pageSize is how many objects a store lists at once; none lists more.
 const pageSize = 1000
 
-// List calls visit with what is under a prefix, a page at a time, until there is no
-// more or visit returns an error. What is written or deleted meanwhile may be in it or not.
+// List calls visit with what is under a prefix, a page at a time, until there is no more or
+// visit returns an error. What is written or deleted meanwhile may or may not be included.
 func (b *Bucket) List(ctx context.Context, prefix string, visit func([]Object) error) error {
 	for token := blob.FirstPageToken; len(token) > 0; {
 		var found []*blob.ListObject

@@ -347,8 +347,8 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// TestStoreIsAway is of a store that is away for longer than a call waits: every call is an
-// ErrUnavailable, and Problem says so until one succeeds.
+// TestStoreIsAway is of a store that is unavailable for longer than a call waits: every
+// call is an ErrUnavailable, and Problem says so until one succeeds.
 func TestStoreIsAway(t *testing.T) {
 	t.Parallel()
 	for how, away := range map[string]struct{ leave, comeBack func(*objectserver.Server) }{

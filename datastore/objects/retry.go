@@ -8,9 +8,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// limits are how long what may take. The server has a minute to answer an agent, which then
-// sends again: retries end before that. The SDKs of the clouds retry nothing, or one would
-// multiply the other.
+// limits bound how long each step may take. The server has a minute to answer an agent,
+// which then sends again: retries end before that. The SDKs of the clouds retry nothing, or
+// one would multiply the other.
 type limits struct {
 	dial   time.Duration // to connect, and as long again for TLS
 	answer time.Duration // from the end of a request to the head of its answer
@@ -38,7 +38,7 @@ func (b *Bucket) bounded(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // try calls attempt until it succeeds, fails for good or has failed for a while. While the
-// store is known to be away a call is one attempt: whoever waits for it has other work.
+// store is known to be unavailable a call is one attempt: its caller has other work.
 func (b *Bucket) try(ctx context.Context, verb, key string, attempt func(ctx context.Context) error) error {
 	if b.files != nil {
 		return b.explained(verb, key, attempt(ctx))
@@ -77,8 +77,8 @@ func (b *Bucket) note(ctx context.Context, err error) {
 	}
 }
 
-// Problem is why the store could not be used when something was last done with it, in
-// words for everybody: it names nothing. Empty: it could.
+// Problem is why the last use of the store failed, in a text without names, which
+// everybody may see. Empty: it could.
 func (b *Bucket) Problem() string {
 	if failure := b.trouble.Load(); failure != nil {
 		return failure.kind.problem()

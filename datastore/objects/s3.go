@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/datastore/objects/address"
 )
 
-// s3Hints are what to do where S3 has words of its own.
+// s3Hints are what to do where S3 has its own words.
 var s3Hints = map[kind]string{
 	kindCredentials: "check datastore.blobs.accessKey and its secret or, without them, what the server's environment has: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a web identity, or the instance's role; and the machine's clock",
 	kindDenied:      "give the credentials s3:PutObject, s3:GetObject and s3:DeleteObject on the objects, and s3:ListBucket on the bucket",
@@ -67,8 +67,8 @@ func openS3(ctx context.Context, opts Options, at address.Address, within limits
 	return bucket, cloud{explain: explainS3, options: putS3, hints: s3Hints}, err
 }
 
-// signer signs with the secret that it is given. That of the SDK keeps what it has derived from a
-// secret for a day, by the id of the access key: the id stays when the secret is changed.
+// signer signs with the secret that it is given. The SDK's signer keeps what it has derived from
+// a secret for a day, by the id of the access key: the id stays when the secret is changed.
 type signer struct{}
 
 // SignHTTP is that of the SDK, without what it keeps.
@@ -80,7 +80,7 @@ func (signer) SignHTTP(
 	return v4.NewSigner(asInS3).SignHTTP(ctx, credentials, req, payload, service, region, at, options...)
 }
 
-// boundedCredentials does not wait for ever for those that a service hands out.
+// boundedCredentials does not wait forever for those that a service hands out.
 type boundedCredentials struct {
 	from   aws.CredentialsProvider
 	within time.Duration
@@ -114,7 +114,7 @@ func (k accessKey) Retrieve(context.Context) (aws.Credentials, error) {
 	}, nil
 }
 
-// putS3 has an object written by one request, which is stored whole or not at all, and
+// putS3 writes an object by one request, which is stored whole or not at all, and
 // leaves no parts behind: there are 5 GiB to one.
 func putS3(size int64, sum []byte) *blob.WriterOptions {
 	return &blob.WriterOptions{

@@ -16,8 +16,8 @@ import (
 // maxIdle is how many connections are kept while nothing is sent.
 const maxIdle = 8
 
-// newClient returns a client that waits for nothing for ever, while a body may take as long as
-// it moves. It trusts the authorities of the system and of some files, which may be empty names.
+// newClient returns a client that never waits forever, while a body may take as long as it
+// moves. It trusts the authorities of the system and of some files, which may be empty names.
 func newClient(within limits, caFiles ...string) (*http.Client, error) {
 	dialer := &net.Dialer{Timeout: within.dial, KeepAlive: 15 * time.Second}
 	transport := &http.Transport{
@@ -39,7 +39,7 @@ func newClient(within limits, caFiles ...string) (*http.Client, error) {
 		DisableCompression:    true, // what is stored is random to a compressor
 		Protocols:             new(http.Protocols),
 	}
-	// HTTP/1.1: a connection that died in silence takes one call with it, not all of them.
+	// HTTP/1.1: a connection that died silently breaks one call, not all of them.
 	transport.Protocols.SetHTTP1(true)
 	var err error
 	transport.TLSClientConfig.RootCAs, err = authorities(caFiles)
@@ -94,8 +94,8 @@ func (c movingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// systemCause is what the machine itself says in an error, such as that its disk is full;
-// nil if it says nothing.
+// systemCause is what the machine itself reports in an error, such as that its disk is
+// full; nil if it says nothing.
 func systemCause(err error) error {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
 		if errors.Is(err, cause) {

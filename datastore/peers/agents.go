@@ -19,8 +19,8 @@ type claim struct {
 	Tied    []holdfast.RunKind `json:"tied,omitempty"`
 }
 
-// HearAgent records a sign of life of an agent's process, if the id is free: nothing was heard
-// for silence of the process that has it, or that is process was, whose place it takes. It
+// HearAgent records a sign of life of an agent's process, if the id is free: the process that
+// has it was silent for as long as silence, or is was, whose place the new one takes. It
 // reports whether it did.
 func (p *Peers) HearAgent(ctx context.Context, req protocol.ClaimRequest, was string, silence time.Duration) (bool, error) {
 	req.Executing = nil

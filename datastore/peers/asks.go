@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/replica"
 )
 
-// Ask stores what is asked of the leader of a repository, until it says that it has taken it
-// in. What is asked for already is asked for again.
+// Ask stores what is asked of the leader of a repository, until the leader confirms it.
+// Asking again for the same is recorded.
 func (p *Peers) Ask(ctx context.Context, ask replica.Ask) error {
 	_, err := p.db.ExecContext(ctx, `INSERT INTO asks (repo, kind, what, note) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (repo, kind, what) DO UPDATE SET seq = nextval(pg_get_serial_sequence('asks', 'seq')), note = excluded.note`,

@@ -7,6 +7,6 @@
 // the second one only reads, and may be called again after an error.
 //
 // The datastore opens it, the reconciler calls it. It never reads what others have in the
-// database, but for who owns a cluster, and it is there with PostgreSQL only: of SQLite there
-// is one server.
+// database, except for the owner of a cluster, and it is there with PostgreSQL only: of
+// SQLite there is one server.
 package peers

@@ -13,13 +13,13 @@ import (
 // What leases are called.
 const (
 	lead    = "lead:"    // and a repository: who leads it
-	ready   = "ready:"   // and a repository: who leads it has taken it in
+	ready   = "ready:"   // and a repository: its leader has read it
 	member  = "member:"  // and a replica: it lives
 	command = "command:" // and a command: who carries it out
 )
 
-// Former ends what earlier processes of a replica had: they are dead, as a data folder has one
-// process at a time. Others learn from it that they have died.
+// Former ends the leases of earlier processes of a replica: they are dead, as a data folder
+// has one process at a time. Others learn from it that they have died.
 func (p *Peers) Former(ctx context.Context, identity string) error {
 	_, err := p.db.ExecContext(ctx, `UPDATE leases SET expires_at = 0 WHERE starts_with(owner, $1 || '/') AND expires_at > 0
 		AND name LIKE ANY ($2::text[])`, identity, []string{lead + "%", ready + "%", member + "%"})
@@ -29,7 +29,7 @@ func (p *Peers) Former(ctx context.Context, identity string) error {
 	return nil
 }
 
-// Renew has those leases of an owner last for ttl from now that have not ended, and returns
+// Renew extends those leases of an owner that have not ended to ttl from now, and returns
 // all leases of replicas and of what they lead, also some that have ended.
 func (p *Peers) Renew(ctx context.Context, owner string, ttl time.Duration) ([]replica.Lease, error) {
 	kinds := []string{lead + "%", ready + "%", member + "%"}
@@ -94,11 +94,11 @@ func (p *Peers) Led(ctx context.Context) (map[string][]string, error) {
 	return led, nil
 }
 
-// commandKept is longer than anybody asks what has become of a command.
+// commandKept is longer than anybody asks for the result of a command.
 const commandKept = time.Hour
 
-// TakeCommand reports whether owner is the one who carries out a command: the first one to
-// ask. It is never carried out by another one.
+// TakeCommand reports whether owner carries out a command: the first one to ask does, and
+// no other ever.
 func (p *Peers) TakeCommand(ctx context.Context, id, owner string) (bool, error) {
 	return p.Take(ctx, command+id, owner, commandKept)
 }

@@ -58,7 +58,7 @@ func (p *Peers) Refs(ctx context.Context) (map[string]holdfast.Digest, error) {
 	return refs, nil
 }
 
-// keptFor is how long an agent of which nothing is heard, and a lease that has ended, stay.
+// keptFor is how long a silent agent, and a lease that has ended, stay.
 const keptFor = 24 * time.Hour
 
 // Prune removes what nobody asks for any longer.

@@ -15,9 +15,9 @@ const clock = `(extract(epoch FROM clock_timestamp()) * 1000000000)::bigint`
 // is the best one.
 const samples = 3
 
-// Clock shows the time of a database to within the time of a question to it. Between
-// questions it follows the monotonic clock of this machine, whose wall clock it never reads.
-// It is safe for concurrent use.
+// Clock shows the time of a database to within the duration of a query. Between questions it
+// follows the monotonic clock of this machine, whose wall clock it never reads. It is safe
+// for concurrent use.
 type Clock struct {
 	mu   sync.RWMutex
 	at   time.Time // of the database
@@ -34,7 +34,7 @@ func (c *Clock) Now() time.Time {
 // then is the time of the database at a moment of this process. Guarded by mu.
 func (c *Clock) then(here time.Time) time.Time { return c.at.Add(here.Sub(c.base)) }
 
-// set takes in that the database had a time between two moments here. A clock that agrees
+// set records that the database had a time between two moments here. A clock that agrees
 // with that stays as it is.
 func (c *Clock) set(at, before, after time.Time) {
 	c.mu.Lock()

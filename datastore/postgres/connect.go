@@ -46,13 +46,13 @@ const (
 	// failover the load spreads again.
 	connectionIdle, connectionAge = 5 * time.Minute, time.Hour
 	// keepAlive is between signs of life on a connection on which nothing happens: one that
-	// has died without a word is found within four of them.
+	// died silently is found within four of them.
 	keepAlive = 15 * time.Second
 	// unheard is how long what was sent may wait to be acknowledged, by the system of the other machine.
 	unheard = 20 * time.Second
 )
 
-// timeouts of a session, in milliseconds. PgBouncer in transaction mode has no place for
+// timeouts of a session, in milliseconds. PgBouncer in transaction mode does not support
 // them: there the role has them (ALTER ROLE ... SET).
 var timeouts = map[string]string{
 	"statement_timeout": "120000", "lock_timeout": "60000", "idle_in_transaction_session_timeout": "120000",
@@ -61,7 +61,7 @@ var timeouts = map[string]string{
 // Pools are the sessions of one database.
 type Pools struct {
 	Readers, Writers *sql.DB
-	lease            *sql.DB // who waits for a writer's session must not lose the database
+	lease            *sql.DB // waiting for a writer's session must not lose the database
 	member           *Member // nil: the database is not ours yet
 	time             *Clock
 	epoch            *atomic.Int64 // of sessions; those of an earlier one are not used again
@@ -144,7 +144,7 @@ func parse(address string) (*pgx.ConnConfig, error) {
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAlive, Interval: keepAlive, Count: 3},
 	}
 	config.DialFunc = dialer.DialContext
-	if config.ValidateConnect == nil { // of several hosts it is the one that takes writes
+	if config.ValidateConnect == nil { // of several hosts it is the one that accepts writes
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if config.DefaultQueryExecMode != pgx.QueryExecModeExec && config.DefaultQueryExecMode != pgx.QueryExecModeSimpleProtocol {
@@ -185,11 +185,11 @@ func (p *Pools) pool(config *pgx.ConnConfig, password func() (string, error), co
 	return pool
 }
 
-// Renew has all sessions opened again: the server that they are with takes no writes any
-// longer, and a new session finds the one that does.
+// Renew makes all sessions reconnect: the server that they are with no longer accepts
+// writes, and a new session finds the one that does.
 func (p *Pools) Renew() { p.epoch.Add(1) }
 
-// Close says that we no longer have the database, and ends all sessions.
+// Close records that we no longer have the database, and ends all sessions.
 func (p *Pools) Close() error {
 	if p.member != nil {
 		p.member.leave()
@@ -197,7 +197,7 @@ func (p *Pools) Close() error {
 	return errors.Join(p.Readers.Close(), p.Writers.Close(), p.lease.Close())
 }
 
-// ErrOpen is of a database that lets in who does not know the password.
+// ErrOpen: the database lets in clients without the password.
 var ErrOpen = errors.New("the database accepts connections without the password")
 
 // Guarded is an ErrOpen if whoever can reach the database's port can use it: code that

@@ -42,7 +42,7 @@ func refusesUs(failure *pgconn.PgError) bool {
 		failure.Code == codeProtocol && strings.Contains(failure.Message, "authentication failed")
 }
 
-// Fault is what is wrong with a database that takes no queries.
+// Fault is what is wrong with a database that accepts no queries.
 type Fault struct {
 	problem string
 	err     error
@@ -55,16 +55,15 @@ func (f *Fault) Unwrap() error { return f.err }
 // DiskProblem is what is wrong, in words: nothing can be stored.
 func (f *Fault) DiskProblem() string { return f.problem }
 
-// SomeWritten reports whether other writes may succeed all the same: what fits into pages of a table that
-// there are needs no room on a full disk.
+// SomeWritten reports whether other writes may succeed all the same: what fits into existing pages
+// of a table needs no room on a full disk.
 func (f *Fault) SomeWritten() bool {
 	var failure *pgconn.PgError
 	return errors.As(f.err, &failure) && (failure.Code == codeDiskFull || class(failure) == classSystem)
 }
 
-// Explained returns err as a Fault if the database cannot be reached, or takes nothing, and
-// as an ErrUnavailable if it has made us wait for too long. What is explained already stays
-// as it is.
+// Explained returns err as a Fault if the database cannot be reached, or accepts nothing,
+// and as an ErrUnavailable if it kept us waiting for too long. A Fault stays as it is.
 func Explained(err error) error {
 	if err == nil || errors.As(err, new(*Fault)) {
 		return err
@@ -137,8 +136,8 @@ func conflict(err error) bool {
 	return errors.As(err, &failure) && class(failure) == classRollback && failure.Code != codeUnknownEnd
 }
 
-// gone reports whether the session is of a server that does not answer, or takes no writes
-// any longer: a new one may be of another server.
+// gone reports whether the session's server does not answer, or no longer accepts writes:
+// a new session may be with another server.
 func gone(err error) bool {
 	if err == nil {
 		return false

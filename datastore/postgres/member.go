@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// leaseTime is for how long a server that has died counts as living, and renewEvery how
+	// leaseTime is how long a server that has died counts as living, and renewEvery how
 	// often one that lives says so: two of them may get lost.
 	leaseTime  = 15 * time.Second
 	renewEvery = 4 * time.Second
 
-	// deadKnown is for how long it is known that a server has died.
+	// deadKnown is how long it is remembered that a server has died.
 	deadKnown = time.Hour
 
 	leaseName = "server"
@@ -93,7 +93,8 @@ func (p *Pools) Vacant(ctx context.Context, server Server, current, oldest int64
 	})
 }
 
-// waitFor calls enter until nobody is in the way. Who gives two signs of life, lives.
+// waitFor calls enter until nobody is in the way. A process that gave two signs of life
+// is alive.
 func waitFor(ctx context.Context, log *slog.Logger, enter func(ctx context.Context) (*rival, error)) error {
 	var first *rival
 	for {
@@ -155,7 +156,8 @@ func (m *Member) enterIn(ctx context.Context, tx *sql.Tx) (*rival, error) {
 
 // note writes that we have the database.
 func (m *Member) note(ctx context.Context, tx *sql.Tx) error {
-	// Who was at our place is dead, whatever it was called. Others are known for some time.
+	// The process that was in our place is dead, whatever it was called. Others are known
+	// for some time.
 	if _, err := tx.ExecContext(ctx, `DELETE FROM replicas WHERE place = $1 AND place <> '' OR heartbeat_at < `+clock+` - $2::bigint`,
 		m.Place, int64(deadKnown)); err != nil {
 		return err
@@ -227,7 +229,7 @@ func (m *Member) excludes(other Peer) string {
 	return ""
 }
 
-// keep says that we live until that is over, or others have the database without us.
+// keep gives signs of life until that is over, or others have the database without us.
 func (m *Member) keep(ctx context.Context) {
 	defer close(m.done)
 	tick := time.NewTicker(renewEvery)
@@ -246,8 +248,8 @@ func (m *Member) keep(ctx context.Context) {
 	}
 }
 
-// renew gives a sign of life, and learns what time it is. Who was silent for longer than
-// others wait finds itself excluded by those that came in its place.
+// renew gives a sign of life, and learns what time it is. A process that was silent for
+// longer than others wait is excluded by those that replaced it.
 func (m *Member) renew(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, leaseTime)
 	defer stop()
@@ -282,8 +284,8 @@ func (m *Member) renew(ctx context.Context) error {
 	return holdfast.ErrLocked
 }
 
-// check is an ErrLocked if others have the database without us. Who could not give a sign of
-// life in time asks before anything is written.
+// check is an ErrLocked if others have the database without us. A process that could not
+// give a sign of life in time asks before anything is written.
 func (m *Member) check(ctx context.Context) error {
 	m.mu.Lock()
 	over, late := m.over, time.Since(m.renewed) > leaseTime-renewEvery
@@ -317,7 +319,7 @@ func (p *Pools) Lost() <-chan struct{} {
 	return p.member.lost
 }
 
-// Member is the server that we are; nil: none yet.
+// Member is this server as a user of the database; nil: none yet.
 func (p *Pools) Member() *Member { return p.member }
 
 // Began is when it joined, by the database's clock.

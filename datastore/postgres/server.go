@@ -13,8 +13,8 @@ type Server struct {
 	// Identity is a name that no other server of the database has.
 	Identity string
 	// Place is a name of the data folder on this machine that no other folder has while the
-	// machine is up, and that one server at most has at a time. Empty: unknown. Who had the
-	// database at our own place is dead.
+	// machine is up, and that one server at most has at a time. Empty: unknown. The process
+	// that had the database in our place is dead.
 	Place string
 	// Name is for people: which process of which machine.
 	Name string

@@ -105,7 +105,7 @@ func (t *timelines) admit(ctx context.Context, conn *pgconn.PgConn) (newer bool,
 	}
 	newer = t.begun && at != t.newest
 	t.newest, t.begun = at, true
-	_ = t.keep() // else the next session does
+	_ = t.keep() // otherwise the next session does
 	return newer, nil
 }
 

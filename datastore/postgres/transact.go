@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// longest is how long a transaction may take: a connection that has died without a word
-	// holds nobody for longer.
+	// longest is how long a transaction may take: a connection that died silently blocks
+	// nobody for longer.
 	longest = 3 * time.Minute
-	// patience is for how long a transaction is tried again while the database is away: a
-	// restart, or a failover.
+	// patience is how long a transaction is tried again while the database is
+	// unavailable: a restart, or a failover.
 	patience = 15 * time.Second
 	// conflicts is how often it is tried again because of another one.
 	conflicts = 30

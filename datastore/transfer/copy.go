@@ -56,8 +56,8 @@ var ErrNotEmpty = errors.New("the target is not empty")
 var ErrOldSource = errors.New("the source has to be brought up to date first")
 
 // Copy copies all records of a SQLite file to PostgreSQL. After it the data folder belongs to
-// the new database, and the file has another name. It is a holdfast.ErrLocked if a server
-// has one of the databases. Of an interrupted copy nothing is in the target, or everything: then
+// the new database, and the file has another name. It is a holdfast.ErrLocked if a server has
+// one of the databases. After an interrupted copy the target has nothing, or everything: then
 // the next one compares both, and finishes it.
 func Copy(ctx context.Context, opts Options) (Result, error) {
 	opts.complete()

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/durable"
 )
 
-// sourceCounters are what SQLite counts in rows of its own.
+// sourceCounters are what SQLite counts in its own rows.
 type sourceCounters struct {
 	rows   map[string]int64 // of the table counters
 	drawn  map[string]int64 // the last number that was drawn, by table

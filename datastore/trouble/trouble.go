@@ -17,9 +17,9 @@ type trouble struct {
 	until   time.Time // how long it counts although something was written
 }
 
-// Note takes in how a write has ended. An error with a method DiskProblem says what is wrong, and one whose
-// method SomeWritten is true that others may succeed: PostgreSQL on a full disk takes what fits into
-// pages that it has. Then it counts until nothing has failed for a while.
+// Note records how a write has ended. An error with a method DiskProblem says what is wrong, and
+// one whose method SomeWritten is true that others may succeed: PostgreSQL on a full disk takes
+// what fits into pages that it has. Then it counts until nothing has failed for a while.
 func (l *Last) Note(err error) { l.note(err, time.Now()) }
 
 func (l *Last) note(err error, now time.Time) {

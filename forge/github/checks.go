@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// annotationsAtOnce is how many annotations GitHub takes in one call.
+	// annotationsAtOnce is how many annotations GitHub accepts in one call.
 	annotationsAtOnce = 50
 	// maxAnnotations bounds those of one check run: the comment lists the others.
 	maxAnnotations = 500

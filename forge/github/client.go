@@ -34,8 +34,8 @@ type Options struct {
 	// Repositories maps the names that Holdfast uses to GitHub's owner/name.
 	Repositories map[string]string
 
-	// MayCommand reports whether a comment may hold a command. Of these GitHub is asked whether
-	// they were edited in the second in which they were written; nil: it is not asked.
+	// MayCommand reports whether a comment may hold a command. For these GitHub is asked
+	// whether they were edited in the second in which they were written; nil: it is not asked.
 	MayCommand func(body string) bool
 
 	// Transport carries the calls; nil means a pool of connections of our own.

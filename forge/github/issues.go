@@ -73,10 +73,10 @@ func readIssue(ctx context.Context, gh *github.Client, on repository, id, marker
 	return found, nil
 }
 
-// findIssue returns an issue that we wrote and that has marker, rather an open
-// one than a closed one, else the newest; nil if there is none. GitHub's search
-// lags behind, lists do not. Labels that GitHub dropped find nothing, so the
-// newest issues are looked through, too.
+// findIssue returns an issue that we wrote and that has marker, rather an open one than
+// a closed one, otherwise the newest; nil if there is none. GitHub's search lags
+// behind, lists do not. Labels that GitHub dropped find nothing, so the newest issues
+// are looked through, too.
 func (c *Client) findIssue(
 	ctx context.Context, gh *github.Client, on repository, marker string, labels []string,
 ) (*github.Issue, error) {

@@ -77,7 +77,7 @@ func (l *limits) wait() time.Duration {
 	return max(0, until.Sub(l.now()))
 }
 
-// note takes in an answer and returns an error if it is a refusal.
+// note processes an answer and returns an error if it is a refusal.
 func (l *limits) note(resp *http.Response, body []byte, write bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// WritesPerMinute is how many writes GitHub takes in a minute. It asks for them one after
+// WritesPerMinute is how many writes GitHub accepts in a minute. It asks for them one after
 // the other, a second apart: so a quarter is sent at once, and what follows a second apart.
 // GitHub Enterprise Server has such limits only if its administrators set some.
 const WritesPerMinute = 80
@@ -34,7 +34,7 @@ type pace struct {
 	full time.Time
 }
 
-// newPace returns a pace of so many writes in any minute.
+// newPace returns a pace of that many writes in any minute.
 func newPace(perMinute int, now func() time.Time) *pace {
 	burst := max(1, perMinute/4)
 	apart := time.Minute / time.Duration(max(1, perMinute-burst))

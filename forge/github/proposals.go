@@ -148,7 +148,7 @@ func (w *proposer) head(ctx context.Context) (holdfast.Revision, error) {
 }
 
 // known returns a pull request of the branch: rather an open one than one that is
-// closed, else the newest; nil if there is none.
+// closed, otherwise the newest; nil if there is none.
 func (w *proposer) known(ctx context.Context) (*github.PullRequest, error) {
 	opts := &github.PullRequestListOptions{
 		State: "all", Head: w.owner + ":" + w.p.Branch, Sort: "created", Direction: "desc",
@@ -175,8 +175,8 @@ func (w *proposer) known(ctx context.Context) (*github.PullRequest, error) {
 	return best, err
 }
 
-// isMadeFor reports whether a pull request was made for the proposal, on whatever
-// base: by its text, or by its head if we did not come to change the text.
+// isMadeFor reports whether a pull request was made for the proposal, on whatever base:
+// by its text, or by its head if we had no chance to change the text.
 func (w *proposer) isMadeFor(ctx context.Context, pr *github.PullRequest) (bool, error) {
 	if hasMarker(pr.GetBody(), w.p) {
 		return true, nil

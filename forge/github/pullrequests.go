@@ -84,17 +84,17 @@ func verdicts(ctx context.Context, gh *github.Client, on repository, pr holdfast
 	return out, nil
 }
 
-// isApproved reports whether somebody approves the present head, and nobody asks
-// for changes. Whoever approved an older head has not seen what came since.
+// isApproved reports whether somebody approves the current head, and nobody asks for
+// changes. Whoever approved an older head has not seen what came since.
 func isApproved(pr holdfast.PullRequest) bool {
 	objects := func(v holdfast.Verdict) bool { return !v.Approves }
 	approves := func(v holdfast.Verdict) bool { return v.Approves && v.Head == pr.Head }
 	return !slices.ContainsFunc(pr.Verdicts, objects) && slices.ContainsFunc(pr.Verdicts, approves)
 }
 
-// PullRequests returns the open pull requests and those closed ones that were
-// updated since; of the zero time, only the open ones. Lists do not tell
-// Approved, Verdicts and Mergeable. Of more than 5,000 the most recently updated count.
+// PullRequests returns the open pull requests and those closed ones that were updated
+// since; of the zero time, only the open ones. Lists do not tell Approved, Verdicts and
+// Mergeable. If there are more than 5,000, the most recently updated count.
 func (c *Client) PullRequests(ctx context.Context, repo string, since time.Time) ([]holdfast.PullRequest, error) {
 	var prs []holdfast.PullRequest
 	at := make(map[int]int) // number → index in prs: pages shift while they are read

@@ -67,7 +67,7 @@ func part(t *testing.T, value any) string {
 
 type object map[string]any
 
-// with is claims that are good, but for changes: nil removes one.
+// with is claims that are good, except for changes: nil removes one.
 func with(changes object) object {
 	claims := object{
 		"iss": "eu/1", "sub": "eu/1", "aud": server, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(),

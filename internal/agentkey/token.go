@@ -16,7 +16,7 @@ const (
 	MaxLife = 5 * time.Minute
 	// Skew is by how much the clocks of agent and server may differ.
 	Skew = 30 * time.Second
-	// renewAfter is the age at which another token is signed: the present one is valid for
+	// renewAfter is the age at which another token is signed: the current one is valid for
 	// longer than any request takes to be answered.
 	renewAfter = 2 * time.Minute
 )

@@ -71,5 +71,5 @@ func numberFits(text []byte) bool {
 	if errors.Is(err, strconv.ErrRange) {
 		return false
 	}
-	return err != nil || exponent <= maxNumber && exponent >= -maxNumber // else it is not a number
+	return err != nil || exponent <= maxNumber && exponent >= -maxNumber // otherwise it is not a number
 }

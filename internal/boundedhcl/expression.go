@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
-// expression reads one token of an expression, or what stands between two.
+// expression reads one token of an expression, or what is between two.
 func (g *grammar) expression(top *level) {
 	switch {
 	case top.fresh && g.empty(top):

@@ -10,7 +10,7 @@ import (
 type place int
 
 const (
-	inBody      place = iota // arguments and blocks, each in lines of its own
+	inBody      place = iota // arguments and blocks, each in its own lines
 	inLine                   // the one argument of a block in one line
 	inArgument               // the expression of an argument, to the end of the line
 	alone                    // an expression alone

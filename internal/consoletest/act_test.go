@@ -27,7 +27,7 @@ func press(t *testing.T, tab *consoletest.Tab, label string, before ...chromedp.
 // send sends the confirmation that is open.
 var send = chromedp.Click(`details.act[open] form button`, chromedp.ByQuery)
 
-// TestActions does what pages offer, with script and without: each page says what came of it,
+// TestActions does what pages offer, with script and without: each page says its outcome,
 // once, and shows the fleet as it is then.
 func TestActions(t *testing.T) {
 	for name, look := range map[string]consoletest.Look{"script": looks["wide light"], "no script": {Width: 390, Height: 844, Scheme: "dark", NoScript: true}} {

@@ -32,7 +32,7 @@ type monkey struct {
 	bucket   *bucket     // of zeta
 
 	edited    bool // somebody has edited the cloud, and alpha was not checked since
-	smallDisk bool // the data folder has a disk of its own, which can be filled
+	smallDisk bool // the data folder has its own disk, which can be filled
 }
 
 // newMonkey takes its seed from HOLDFAST_E2E_SEED, or makes one and says it.

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/postgresserver"
 )
 
-// usePostgres makes the server keep its records in a PostgreSQL of its own.
+// usePostgres makes the server keep its records in its own PostgreSQL.
 func (w *world) usePostgres() postgresserver.Database {
 	w.t.Helper()
 	database := postgresserver.StartGuarded(w.t, true).New(w.t, "")
@@ -31,8 +31,9 @@ func (w *world) usePostgres() postgresserver.Database {
 }
 
 // The records are in PostgreSQL: a pull request is planned, merged and applied, and what
-// happens while the database is away for ten seconds in the middle of the plan, and in the
-// middle of the apply, is known when it is back. Then the server is killed, and started again.
+// happens while the database is unavailable for ten seconds in the middle of the plan, and in
+// the middle of the apply, is known when it is back. Then the server is killed, and started
+// again.
 func TestRecordsInPostgres(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -15,7 +15,7 @@ type outage struct {
 	gate   sync.Mutex // guards the fields below
 	away   bool
 	hangs  chan struct{} // the store answers when that is closed; nil: at once
-	missed int           // calls that came while it was away or did not answer
+	missed int           // calls that came while it was unavailable or did not answer
 }
 
 // setAway makes the store answer 503, or serve again.
@@ -41,7 +41,7 @@ func (o *outage) fail(hangs bool) (end func()) {
 	}
 }
 
-// missedCalls is how many calls came while the store was away or did not answer.
+// missedCalls is how many calls came while the store was unavailable or did not answer.
 func (o *outage) missedCalls() int {
 	o.gate.Lock()
 	defer o.gate.Unlock()
@@ -49,7 +49,7 @@ func (o *outage) missedCalls() int {
 }
 
 // admit lets a call wait for as long as the store hangs, and answers it if the store is
-// away. One whose client gives up meanwhile has no effect: its body has to be
+// unavailable. One whose client gives up meanwhile has no effect: its body has to be
 // read by then, or that would not be noticed.
 func (o *outage) admit(w http.ResponseWriter, r *http.Request) bool {
 	o.gate.Lock()

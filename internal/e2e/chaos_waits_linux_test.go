@@ -22,7 +22,7 @@ const (
 
 // person is who ends the waits that do not end automatically.
 type person struct {
-	comments bool                 // they write on the pull request first; else they use the command line
+	comments bool                 // they write on the pull request first; otherwise they use the command line
 	said     map[string]remark    // by cluster, run and words
 	given    map[string]time.Time // when a command line may be given again
 	noted    map[string]bool      // waits that are counted already
@@ -111,7 +111,7 @@ func (c *chaos) ask(pr *pull, name string, run v1.Run, verb holdfast.Verb, line 
 var tooLate = regexp.MustCompile(`pushes it already|has no state that could not be saved|changed in the meantime|, which is alive`)
 
 // give runs a command line that is offered for a run, and returns what it prints. What is
-// refused may offer another command, which is given next; else it is given again.
+// refused may offer another command, which is given next; otherwise it is given again.
 func (c *chaos) give(name string, run v1.Run, line string) string {
 	c.w.t.Helper()
 	key, args := fmt.Sprint(run.ID, " ", run.Attempt, " ", line), strings.Fields(line)[1:]

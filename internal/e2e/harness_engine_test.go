@@ -88,7 +88,7 @@ func copiedEngine(name, real string) (string, error) {
 }
 
 // serverPath is the PATH of servers: that of the tests without the folders of engines.
-// A world has engines of its own, and each agent would start those on PATH as well, to
+// A world has its own engines, and each agent would start those on PATH as well, to
 // learn their versions.
 var serverPath = sync.OnceValue(func() string { return realengine.BarePath("sh", "sleep", "touch", "git", "ssh") })
 

@@ -45,9 +45,9 @@ func (w *world) useProviders() {
 	w.set(settings{"engines.cliConfigFile": config})
 }
 
-// providerMirror lays out the providers as the engine looks for them, once for
-// all tests, and returns the engine's configuration. The binaries are in
-// HOLDFAST_TEST_PROVIDERS, else where `go install` puts them; they are copied, as
+// providerMirror lays out the providers as the engine looks for them, once for all
+// tests, and returns the engine's configuration. The binaries are in
+// HOLDFAST_TEST_PROVIDERS, otherwise where `go install` puts them; they are copied, as
 // the agent is another user and may not be able to get there.
 var providerMirror = sync.OnceValues(func() (string, error) {
 	from := os.Getenv("HOLDFAST_TEST_PROVIDERS")

@@ -84,8 +84,8 @@ func join(all ...files) files {
 	return out
 }
 
-// document is the document of a cluster with a root module of its own, with
-// more lines of its spec.
+// document is the document of a cluster with its own root module, with more lines of
+// its spec.
 func document(name string, spec ...string) files {
 	text := "apiVersion: holdfast.dev/v1\nkind: Cluster\nmetadata:\n  name: " + name + "\nspec:\n" +
 		"  project: shop\n  environment: production\n"

@@ -66,7 +66,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "holdfast")
-	// As it is released, but for the clocks: each process can be given a wrong one.
+	// As it is released, except for the clocks: each process can be given a wrong one.
 	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X " + clockVariable + "=" + clockFile, "-o", binary}
 	if hasRaceDetector() {
 		args = append(args, "-race")
@@ -185,7 +185,7 @@ func (w *world) set(more settings) {
 	}
 }
 
-// useRedis makes the server lock with a Redis of its own.
+// useRedis makes the server lock with its own Redis.
 func (w *world) useRedis() *redisserver.Server {
 	w.t.Helper()
 	redis := redisserver.Start(w.t)

@@ -56,7 +56,7 @@ func TestDiskIsFullForAWhile(t *testing.T) {
 	}
 }
 
-// mountSmallDisk gives the data folder a disk of its own.
+// mountSmallDisk gives the data folder its own disk.
 func (w *world) mountSmallDisk(size int64) {
 	w.t.Helper()
 	if err := os.Mkdir(w.path("data"), 0o711); err != nil {

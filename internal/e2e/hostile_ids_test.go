@@ -14,8 +14,8 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-// elsewhere starts an agent as somebody does on another machine, with a folder of its
-// own, and returns where its log is. It ends with the world.
+// elsewhere starts an agent as somebody does on another machine, with its own folder,
+// and returns where its log is. It ends with the world.
 func (w *world) elsewhere(id, dir, tokenFile string, slotUser int) (cmd *exec.Cmd, log string) {
 	w.t.Helper()
 	return w.elsewhereAs(nil, nil, id, dir, tokenFile, "--slot-user", fmt.Sprint(slotUser))

@@ -116,7 +116,7 @@ func TestNoSecretLeaves(t *testing.T) {
 	seen := w.everythingSaid()
 	printed := seen["log "+w.newest("alpha", holdfast.RunApply).ID]
 	for _, words := range []string{"SECRET_0=", "the value of v0 is"} {
-		if !strings.Contains(printed, words) { // else the test proves nothing
+		if !strings.Contains(printed, words) { // otherwise the test proves nothing
 			t.Errorf("the apply did not print %q:\n%.4000s", words, printed)
 		}
 	}

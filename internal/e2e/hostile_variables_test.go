@@ -99,7 +99,7 @@ func TestSecretVariables(t *testing.T) {
 
 	seen := w.everythingSaid()
 	printed := seen["log "+w.newest("alpha", holdfast.RunApply).ID]
-	if !strings.Contains(printed, "password (sensitive value)") || !strings.Contains(printed, "key (sensitive value)") { // else the test proves nothing
+	if !strings.Contains(printed, "password (sensitive value)") || !strings.Contains(printed, "key (sensitive value)") { // otherwise the test proves nothing
 		t.Errorf("the apply did not print what it knows:\n%.4000s", printed)
 	}
 	if code := w.stop(); code != 0 { // what is in memory goes to disk

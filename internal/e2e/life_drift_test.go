@@ -269,8 +269,8 @@ func TestCheckForDriftFails(t *testing.T) {
 	}
 }
 
-// Only so many clusters get an issue of their own. One more sums up the rest, and
-// what they have in common.
+// Only so many clusters get their own issue. One more sums up the rest, and what they
+// have in common.
 func TestManyDriftedClusters(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, settings{"drift.maxIssues": 1})

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Somebody holds the lock of a state in a backend of their own. The apply waits for it
+// Somebody holds the lock of a state in their own backend. The apply waits for it
 // between short attempts: another cluster is planned meanwhile in the only slot, who
 // looks sees what it waits for, and it is applied soon after the lock is released,
 // though it has no retries.

@@ -46,7 +46,7 @@ func (s *turnstile) open() {
 }
 
 func (s *turnstile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body) // else nobody notices that the client dies
+	body, err := io.ReadAll(r.Body) // otherwise nobody notices that the client dies
 	if err != nil {
 		return
 	}

@@ -26,7 +26,7 @@ import (
 // host, and never a port, so that the registry needs the port of HTTPS.
 const registryIP = "127.0.0.9"
 
-// moduleRegistry speaks the registry protocol of modules to who has the token, and
+// moduleRegistry speaks the registry protocol of modules to whoever has the token, and
 // returns its certificate.
 func moduleRegistry(t *testing.T, token string) []byte {
 	t.Helper()

@@ -219,8 +219,8 @@ func TestApplyGates(t *testing.T) {
 	})
 }
 
-// What a merge brought can be reverted before it was applied, or before it was
-// even planned. Whoever reads the pull requests sees what came of them.
+// What a merge brought can be reverted before it was applied, or before it was even
+// planned. Whoever reads the pull requests sees their outcomes.
 func TestMergeIsReverted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -68,7 +68,7 @@ func TestAPlanThatIsRefusedIsNotGreen(t *testing.T) {
 	pr.untilPlanned("1 to create")
 }
 
-// Plans are shown as one only if they are equal but for the clusters' own names, and
+// Plans are shown as one only if they are equal except for the clusters' own names, and
 // what differs is listed by cluster. Three clusters with a resource each are three.
 func TestEachPlanIsShown(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ func printFigures(w io.Writer, root string) error {
 	return nil
 }
 
-// listFile is where what is allowed stands, in the repository.
+// listFile is the path in the repository of the list of what is allowed.
 const listFile = "internal/house/allowed.txt"
 
 func run(w io.Writer, root string, all, falls bool) error {

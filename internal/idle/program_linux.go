@@ -30,7 +30,7 @@ func unmapProgram() {
 // mapping is a part of the address space.
 type mapping struct{ from, to uintptr }
 
-// unchanged returns where a file is mapped that nobody can write there, and nobody has: what a
+// unchanged returns the mappings of files that nobody can write there, and nobody has: what a
 // debugger or a probe has changed would come back as it is in the file.
 func unchanged(smaps []byte, file string) []mapping {
 	var all []mapping

@@ -174,7 +174,7 @@ func (w *world) commit(subject string) {
 	w.git("commit", "-q", "-m", subject)
 }
 
-// cluster writes a cluster with a module of its own.
+// cluster writes a cluster with its own module.
 func (w *world) cluster(name, code string) {
 	w.t.Helper()
 	w.write("fleet/infra/"+name+"/main.tf", code)

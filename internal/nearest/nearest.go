@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Of returns the candidate that word is most likely a misspelling of, or
-// "" if none is near. Of two equally near ones the first in order of the
-// alphabet is taken. The case of letters does not count.
+// Of returns the candidate that word is most likely a misspelling of, or "" if none is
+// near. If two are equally near, the first in alphabetical order is returned. The case
+// of letters does not count.
 func Of(word string, candidates []string) string {
 	const longest = 100 // bytes; what people misspell is shorter
 	if len(word) > longest {

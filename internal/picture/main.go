@@ -164,7 +164,8 @@ func screenshot(page []byte, chromium string) (image.Image, error) {
 	return picture, errors.Join(err, file.Close())
 }
 
-// trim leaves out the rows at the bottom in which nothing is drawn, but for a margin.
+// trim leaves out the rows at the bottom in which nothing is drawn, except for a
+// margin.
 func trim(picture image.Image) image.Image {
 	bounds := picture.Bounds()
 	last := bounds.Max.Y

@@ -66,8 +66,8 @@ func keepsData(word string) bool {
 	}, word)
 }
 
-// dangerOfStandIn judges resources that stand for something else by the last
-// name in their address.
+// dangerOfStandIn judges resources that represent something else by the last name in
+// their address.
 func dangerOfStandIn(address string) Danger {
 	name := address[strings.LastIndexByte(address, '.')+1:]
 	name, _, _ = strings.Cut(name, "[")

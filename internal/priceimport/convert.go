@@ -179,8 +179,8 @@ func cell(v any) string {
 	return none
 }
 
-// tables adds what has a price for each region. Of what is there by the hour and by the
-// month, the hour counts: a month may have discounts in it.
+// tables adds what has a price for each region. Where there is a price by the hour and
+// one by the month, the hour's counts: a month may have discounts in it.
 func (c *converter) tables() {
 	hourly := map[string]bool{}
 	for _, t := range c.data.Tables.Tables {

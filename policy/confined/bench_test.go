@@ -51,7 +51,7 @@ func largePlan(b *testing.B, grouped bool) []byte {
 		groups[name] = append(groups[name], change)
 	}
 	root := map[string]any{"format_version": "1.2", "resource_changes": changes}
-	if grouped { // for who does not group it
+	if grouped { // for whoever does not group it
 		root = map[string]any{"format_version": "1.2", "holdfast": map[string]any{"by_type": groups}}
 	}
 	text, err := json.Marshal(root)

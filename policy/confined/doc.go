@@ -1,4 +1,4 @@
-// Package confined evaluates policies in a process of its own, which is this program, started
+// Package confined evaluates policies in its own process, which is this program, started
 // again.
 //
 // It owns that process: what it may use of memory, processors and time, how much it may answer,

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine starts the process in a group of its own, which is killed as a whole, and with
+// confine starts the process in its own group, which is killed as a whole, and with
 // whoever has started it.
 func confine(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine starts the process in a group of its own, which is killed as a whole.
+// confine starts the process in its own group, which is killed as a whole.
 func confine(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -118,7 +118,7 @@ func (r reader) text(o *decode.Object, key string) string {
 	return text
 }
 
-// until returns when the day is over that the document names, in UTC.
+// until returns the end, in UTC, of the day that the document names.
 func (r reader) until(o *decode.Object) time.Time {
 	text := o.Required("until")
 	if text == "" {

@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast-dev/holdfast/report"
 )
 
-// Once does at most one action for the request; it may be called again
-// at any time. A run that fails is a result, saved as such. An error means that
-// something could not be observed or recorded, and is worth a retry.
+// Once does at most one action for the request; it may be called again at any time. A
+// failed run is a result, and saved as such. An error means that something could not be
+// observed or recorded, and is worth a retry.
 func (l *Loop) Once(ctx context.Context, req holdfast.Request) error {
 	_, err := l.Reconcile(ctx, req, nil)
 	if errors.Is(err, errUnrecorded) {
@@ -49,8 +49,8 @@ func (l *Loop) Reconcile(ctx context.Context, req holdfast.Request, ask *decisio
 }
 
 func (l *Loop) decide(ctx context.Context, req holdfast.Request, ask *decision.Ask) (decision.Decision, error) {
-	// One decision at a time about one thing: a person's word must not meet
-	// what Git says of it.
+	// One decision at a time about one thing: a person's command must not race with a
+	// change in Git.
 	unlock, ok := l.Deciding.TryLock(req)
 	switch {
 	case ok:
@@ -202,7 +202,7 @@ func (l *Loop) queueRun(ctx context.Context, in decision.Input, d decision.Decis
 	}
 	l.Dispatcher.Queued(ctx)
 	if run.PullRequest.IsZero() && !l.Dispatcher.HeldUntil(run.Document.Provider).IsZero() {
-		l.Agenda.Request(in.Request) // nobody takes it for a while: the record says why
+		l.Agenda.Request(in.Request) // no agent gets it for a while: the record says why
 	}
 	return nil
 }
@@ -234,9 +234,9 @@ func (l *Loop) preempt(ctx context.Context, run holdfast.Run) error {
 	return nil
 }
 
-// stepsBack reports whether a run makes room for another one. What is executed
-// does so for one that writes only, and a check that somebody has asked for
-// waits behind a plan. What puts a state right is over soon.
+// stepsBack reports whether a run makes room for another one. What is executed does so
+// for one that writes only, and a check that somebody has asked for waits behind a
+// plan. A run that resolves a state ends soon.
 func stepsBack(run, forOther holdfast.Run) bool {
 	switch {
 	case run.ID == forOther.ID || !run.Kind.OnlyPlans():
@@ -274,7 +274,8 @@ func (l *Loop) recordApplied(ctx context.Context, in decision.Input, d decision.
 	}
 	// There may be something newer to do, and pull requests to plan again.
 	l.Agenda.Request(in.Request)
-	// It is on record, and nothing asks again for what one of these fails to ask for.
+	// The record is written, and nothing asks again for what one of these fails to ask
+	// for.
 	return errors.Join(
 		l.Agenda.RequestOpen(ctx, run.Cluster),
 		l.Agenda.RequestRelated(ctx, in.Cluster, saved),
@@ -341,7 +342,7 @@ func (l *Loop) settle(ctx context.Context, in decision.Input, d decision.Decisio
 		rec.Desired.Confirmed = d.Confirmed
 	}
 	if d.Reason == holdfast.ReasonMassDeletion && d.Action == decision.ActionWait {
-		// The word that it waits for is its own, also when the others have gone.
+		// It waits for its own confirmation, also when the others have gone.
 		rec.Desired.RemovedWith = max(rec.Desired.RemovedWith, in.Removals)
 	}
 	asGitSays := d.Reason == holdfast.ReasonUpToDate || d.Reason == holdfast.ReasonDriftHeld || d.Reason == holdfast.ReasonRevertFailed
@@ -374,7 +375,7 @@ func (l *Loop) settle(ctx context.Context, in decision.Input, d decision.Decisio
 	if err != nil {
 		return err
 	}
-	if d.Reason == holdfast.ReasonSuspended { // who resumed just now could not see that this waits
+	if d.Reason == holdfast.ReasonSuspended { // the person who resumed just now could not see that this waits
 		if scope, err := l.observer.suspension(ctx, saved); err != nil || scope == "" {
 			l.Agenda.Request(in.Request)
 		}

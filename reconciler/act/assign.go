@@ -112,8 +112,7 @@ func resumed(run holdfast.Run, left holdfast.Leftover) protocol.AssignedResume {
 
 // referenced returns those of the credentials without a value that secret variables of
 // clusters refer to, which get them from where the run's cluster does: whatever their
-// project is. One that nobody refers to may be a provider's: who knows what the engine
-// would do without it.
+// project is. One that nobody refers to may be a provider's: the engine might need it.
 func (s *starter) referenced(ctx context.Context, run holdfast.Run, missing []string) ([]string, error) {
 	if len(missing) == 0 {
 		return nil, nil
@@ -134,10 +133,10 @@ func (s *starter) referenced(ctx context.Context, run holdfast.Run, missing []st
 	return slices.DeleteFunc(slices.Clone(missing), func(name string) bool { return !slices.Contains(names, name) }), nil
 }
 
-// pinned is what a run takes its provider lock file from: what was last applied,
-// under the cluster's former name if it has that no more; and what it takes its
-// engine from: the same, or the apply after it that did not end well, as that has
-// written the state last. Branch are the newest runs of the cluster's tracked branch.
+// pinned is what a run takes its provider lock file from: what was last applied, under
+// the cluster's former name if it has none under its own; and what it takes its engine
+// from: the same, or the apply after it that did not end well, as that has written the
+// state last. Branch are the newest runs of the cluster's tracked branch.
 func pinned(run holdfast.Run, rec, former holdfast.ClusterRecord, branch []holdfast.Run) (pin, wrote holdfast.Applied) {
 	if job := run.State; job != nil {
 		pin = holdfast.Applied{Run: job.From, EngineName: job.EngineName, EngineVersion: job.EngineVersion}
@@ -159,8 +158,8 @@ func pinned(run holdfast.Run, rec, former holdfast.ClusterRecord, branch []holdf
 	return rec.Applied, wrote
 }
 
-// lockFile returns the provider lock file that a run starts from: that of the
-// plan that it should repeat, else that of the last apply.
+// lockFile returns the provider lock file that a run starts from: that of the plan that
+// it should repeat, otherwise that of the last apply.
 func (s *starter) lockFile(ctx context.Context, run holdfast.Run, pin holdfast.Applied) ([]byte, error) {
 	from := []string{run.Shown}
 	for _, review := range run.Reviews {

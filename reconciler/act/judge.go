@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
-// How merges stand to the conditions of an apply.
+// How merges fulfil the conditions of an apply.
 
-// standing gives a pull request with its reviews and the approvals that stand.
+// standing returns a pull request with its reviews and the approvals that are in force.
 type standing func(context.Context, holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error)
 
 // recorded is standing by what the code host was last known to say.
@@ -76,7 +76,7 @@ func (o *observer) judged(newest holdfast.Run, stands standing) mergeLook {
 		}
 		m.Met, m.Missing, m.Unknown = met(gate.Of(pr, terms, plan, all))
 		m.NewestMet, m.NewestMissing, m.NewestUnknown = m.Met, m.Missing, m.Unknown
-		if found { // else they are judged by the newest already
+		if found { // otherwise they are judged by the newest already
 			m.NewestMet, m.NewestMissing, m.NewestUnknown = met(gate.Of(pr, terms, newest, all))
 		}
 		return m, nil

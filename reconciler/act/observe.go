@@ -14,8 +14,8 @@ import (
 // observer reads what decisions depend on.
 type observer struct{ shared }
 
-// observe gathers what a decision about req depends on; stands says how the conditions of
-// merges are looked at.
+// observe gathers what a decision about req depends on; stands is the way in which the
+// conditions of merges are checked.
 func (o *observer) observe(ctx context.Context, req holdfast.Request, stands standing) (decision.Input, error) {
 	in, err := o.recorded(ctx, req)
 	if err != nil || !req.PullRequest.IsZero() {
@@ -27,8 +27,8 @@ func (o *observer) observe(ctx context.Context, req holdfast.Request, stands sta
 	return in, err
 }
 
-// observePlans is observe for who asks which plan waits: a merge has its review and no
-// conditions, so that no forge is asked.
+// observePlans is observe for whoever asks which plan waits: a merge has its review and
+// no conditions, so that no forge is asked.
 func (o *observer) observePlans(ctx context.Context, cluster string) (decision.Input, error) {
 	in, err := o.recorded(ctx, holdfast.Request{Cluster: cluster})
 	if err == nil && toApply(in) {
@@ -245,8 +245,8 @@ func (o *observer) reviewed(
 }
 
 // mergeOf is a merged pull request with the plan that was reviewed in it, if one was: the
-// last plan of the merged head that was posted before the merge. Who has seen a change
-// has not seen a destruction, nor the other way round.
+// last plan of the merged head that was posted before the merge. A person who has seen a
+// change has not seen a destruction, nor the other way round.
 func mergeOf(
 	pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, runs, branch []holdfast.Run,
 ) (m decision.Merge, plan holdfast.Run, found bool) {

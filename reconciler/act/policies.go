@@ -26,7 +26,8 @@ func (s *starter) policiesOf(ctx context.Context, run holdfast.Run, last holdfas
 	}
 	assigned, err := s.Policies.For(ctx, run.Document)
 	if err != nil && run.Kind == holdfast.RunDrift {
-		// The check is as good without: what it finds is not reverted automatically then.
+		// The check is as good without them: what it finds is not reverted automatically
+		// then.
 		s.opts.Logger.WarnContext(ctx, "policies could not be read", "cluster", run.Cluster, "err", err)
 		return nil, nil
 	}
@@ -61,8 +62,8 @@ func (s *starter) waivedOf(ctx context.Context, run holdfast.Run) ([]string, err
 	return gate.Waived(pr, run.Cluster), nil
 }
 
-// judgedBy are the policies of a run, and the documents that waive some of them now. What is
-// waived holds no apply.
+// judgedBy returns the policies of a run, and the documents that waive some of them now. A
+// waived policy holds no apply.
 func (s *starter) judgedBy(
 	ctx context.Context, run holdfast.Run, last holdfast.Applied,
 ) (*protocol.AssignedPolicies, []holdfast.PolicyWaiver, error) {
@@ -138,7 +139,7 @@ func (s *starter) proposalOf(ctx context.Context, run holdfast.Run) (out protoco
 }
 
 // observePolicies notes which policies a cluster of a pull request has now. If they
-// cannot be read, it is decided all the same: the plan that is made then says it.
+// cannot be read, it is decided all the same: the plan that is made then reports it.
 func (o *observer) observePolicies(ctx context.Context, in *decision.Input) {
 	want, ok := decision.Affected(*in)
 	if !ok || want.Sample {

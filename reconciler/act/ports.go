@@ -69,8 +69,8 @@ type Drift interface {
 	Record(ctx context.Context, in decision.Input) error
 	// CheckAgain queues a check before something follows from the last one.
 	CheckAgain(ctx context.Context, in decision.Input, d decision.Decision) error
-	// Reserve names the apply that is about to revert a cluster's drift in its
-	// record: of several replicas that come to it at once, one does.
+	// Reserve names the apply that is about to revert a cluster's drift in its record:
+	// of several replicas that try at once, one succeeds.
 	Reserve(ctx context.Context, in decision.Input) (rec holdfast.ClusterRecord, run string, err error)
 }
 
@@ -78,7 +78,8 @@ type Drift interface {
 type Dispatcher interface {
 	// Queued says that a run was queued.
 	Queued(ctx context.Context)
-	// HeldUntil is until when no run of a provider is handed out; zero if they are.
+	// HeldUntil is the time until which no run of a provider is handed out; zero if
+	// they are.
 	HeldUntil(provider string) time.Time
 }
 
@@ -89,13 +90,13 @@ type Publisher interface {
 
 // Impacts remember what pull requests' changes of templates were assessed with.
 type Impacts interface {
-	// Drop has a pull request assessed afresh at the next look.
+	// Drop makes the next look assess a pull request afresh.
 	Drop(ref holdfast.PullRequestRef)
 }
 
 // Rescue knows the states that engines could not save.
 type Rescue interface {
-	// Standing returns the unsaved state of a cluster; nil if none stands.
+	// Standing returns the unsaved state of a cluster; nil if there is none.
 	Standing(ctx context.Context, cluster string) (*decision.Unsaved, error)
 }
 
@@ -105,9 +106,10 @@ type Intake interface {
 	Seen(repo string) bool
 	// Awaited reports whether this process has not, and has only just begun.
 	Awaited(repo string) bool
-	// Applied has looked at again what was held until a cluster is applied.
+	// Applied asks for another look at what was held until a cluster is applied.
 	Applied(ctx context.Context, rec holdfast.ClusterRecord) error
-	// Freed has looked at again what other repositories say of a cluster that is gone.
+	// Freed asks for another look at what other repositories say of a cluster that is
+	// gone.
 	Freed(ctx context.Context, rec holdfast.ClusterRecord) error
 }
 

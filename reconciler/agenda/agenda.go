@@ -81,7 +81,7 @@ func (a *Agenda) RequestPatiently(req holdfast.Request) { a.requests.AddPatient(
 // others: a change of more does not keep them waiting.
 const quickly = 100
 
-// RequestAll asks for the decisions that one change has made necessary.
+// RequestAll asks for the decisions that one change made necessary.
 func (a *Agenda) RequestAll(requests []holdfast.Request) {
 	for _, req := range requests {
 		if len(requests) > quickly {
@@ -166,7 +166,7 @@ func (a *Agenda) FollowUp(ctx context.Context, run holdfast.Run) {
 	}
 }
 
-// FollowHold asks for everything again that shows runs of a provider which wait.
+// FollowHold asks again for everything that shows waiting runs of a provider.
 func (a *Agenda) FollowHold(ctx context.Context, provider string) error {
 	waiting, err := a.opts.Store.Runs(ctx, holdfast.RunFilter{
 		Statuses: []holdfast.RunStatus{holdfast.RunQueued, holdfast.RunRetrying}, Limit: 10_000,

@@ -19,7 +19,7 @@ const (
 	askers   = 2
 )
 
-// takenFor is when a request comes again that somebody else decides about.
+// takenFor is when a request is tried again about which somebody else is deciding.
 const takenFor = 100 * time.Millisecond
 
 // asking is a request whose decision waits for the host of a repository.

@@ -33,9 +33,9 @@ const (
 	verdictSick            // it throttled us, failed, or could not be reached
 )
 
-// verdictOf judges an attempt as it was recorded. A quota is an account's own
-// matter, and passes for nobody by waiting; what goes wrong before the provider
-// is asked is not the cloud's.
+// verdictOf judges an attempt as it was recorded. A quota belongs to one account, and
+// does not end by waiting; what goes wrong before the provider is asked is not the
+// cloud's.
 func verdictOf(run holdfast.Run) verdict {
 	switch {
 	case run.Status.Good():
@@ -58,7 +58,7 @@ func (p pace) longest() time.Duration { return breakerLongest * time.Duration(p)
 
 // A breaker is closed while Until is zero, open before it, and half open from then on.
 
-// Ended has the end of an attempt bear on a breaker. It is moved if it has opened or closed.
+// Ended applies the end of an attempt to a breaker. It is moved if it has opened or closed.
 func (p pace) ended(one *holdfast.Breaker, run holdfast.Run, now time.Time) (changed, moved bool) {
 	if one.Probe == run.ID {
 		one.Probe, changed = "", true
@@ -111,8 +111,8 @@ func holds(one holdfast.Breaker, now time.Time) bool {
 // Store is the records of providers that need a break, or have had one.
 type Store interface {
 	Breakers(ctx context.Context) ([]holdfast.Breaker, error)
-	// ChangeBreaker has change make of what is on record what is to be, while nobody else
-	// does; false leaves it. It may call it more than once.
+	// ChangeBreaker replaces the stored record by what change makes of it, while nobody
+	// else does; false leaves it. It may call it more than once.
 	ChangeBreaker(ctx context.Context, provider string, change func(*holdfast.Breaker) bool) error
 }
 
@@ -195,8 +195,8 @@ func (b *Breakers) change(ctx context.Context, provider string, change func(one 
 	return nil
 }
 
-// Ended takes the end of an attempt in. It reports whether the breaker opened or
-// closed with it, and until when it is open now; the zero time if it is closed.
+// Ended records the end of an attempt. It reports whether the breaker opened or closed
+// with it, and until when it is open now; the zero time if it is closed.
 func (b *Breakers) Ended(ctx context.Context, run holdfast.Run) (until time.Time, moved bool, err error) {
 	provider := run.Document.Provider
 	if provider == "" {
@@ -206,7 +206,7 @@ func (b *Breakers) Ended(ctx context.Context, run holdfast.Run) (until time.Time
 		if _, err := b.Look(ctx); err != nil {
 			return time.Time{}, false, err
 		}
-		if one := b.seen(provider); one.Until.IsZero() { // most providers are well for ever
+		if one := b.seen(provider); one.Until.IsZero() { // most providers are well forever
 			return time.Time{}, false, nil
 		}
 	}
@@ -238,10 +238,10 @@ func (b *Breakers) Adopt(provider string, until time.Time) bool {
 	return true
 }
 
-// Admits reports whether a run may be handed out. Of a breaker that is half open
-// it becomes the one that is let through, until it ends, is withdrawn, or takes
-// longer than the last break. A breaker that was closed when the queue was looked at
-// is not asked for again.
+// Admits reports whether a run may be handed out. With a breaker that is half open it
+// becomes the one that is let through, until it ends, is withdrawn, or takes longer
+// than the last break. A breaker that was closed when the queue was looked at is not
+// asked for again.
 func (b *Breakers) Admits(ctx context.Context, provider, run string) (admitted bool, err error) {
 	switch one := b.seen(provider); {
 	case one.Until.IsZero():

@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// cloud is a set of breakers with a clock of their own.
+// cloud is a set of breakers with their own clock.
 type cloud struct {
 	*untroubled
 	records records

@@ -13,7 +13,7 @@ type bounds struct {
 	exceeded atomic.Bool  // there was more
 }
 
-// fits counts the text of a file, or finds fault with it. Several may be read at once.
+// fits counts the text of a file, or reports a fault. Several may be read at once.
 func (b *bounds) fits(f *File, size int) bool {
 	if b.size.Add(int64(size)) > document.MaxText {
 		b.size.Add(int64(-size))
@@ -27,8 +27,8 @@ func (b *bounds) fits(f *File, size int) bool {
 
 func (b *bounds) release(f *File) { b.size.Add(int64(-f.size)) }
 
-// boundClaims finds fault with a file if too many documents have the name of one of its
-// own: each is kept with all others of the name.
+// boundClaims reports a fault in a file if too many documents have the name of one of
+// its own: each is kept with all others of the name.
 func (c *Catalog) boundClaims(f *File) {
 	fault, found := document.TooManyClaims(f.docs, func(name string) int { return len(c.names.get(name)) })
 	if found {

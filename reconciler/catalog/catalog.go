@@ -229,7 +229,7 @@ func (c *Catalog) define(name string, entries []Entry) {
 	}
 }
 
-// read takes in one file, if it may define clusters or runners.
+// read reads one file, if it may define clusters or runners.
 func (c *Catalog) read(name string) error {
 	ok, err := c.defines(name)
 	if !ok {
@@ -362,8 +362,9 @@ func (c *Catalog) Unproven(name, file string) (string, error) {
 	return "", nil
 }
 
-// missing reports whether an error says that nothing is at a path. Else it returns what is
-// there, or on the way there, if that is why it cannot be read; empty if the tree failed.
+// missing reports whether an error says that nothing is at a path. Otherwise it returns
+// what is there, or on the way there, if that is why it cannot be read; empty if the tree
+// failed.
 func missing(err error) (gone bool, why string) {
 	var at *fs.PathError
 	if !errors.As(err, &at) {

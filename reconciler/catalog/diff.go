@@ -87,7 +87,7 @@ func (r *Reader) changes(ctx context.Context, from, to *Catalog) ([]holdfast.Tre
 }
 
 // Misplaced returns where the document of a cluster that a tree no longer defines is, as
-// "file:line", if it has come to a file outside the configured paths since another
+// "file:line", if it was moved to a file outside the configured paths since another
 // revision or tree; empty if it has not. What was added and changed is read once.
 func (r *Reader) Misplaced(ctx context.Context, cat *Catalog, since, name string) (string, error) {
 	cat.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates"
 )
 
-// Footprint is all that the difference of two trees may have to do with. Two differences
+// Footprint is everything that the difference of two trees may affect. Two differences
 // that have nothing in common say together what each of them says alone.
 type Footprint struct {
 	paths   map[string]bool // that differ

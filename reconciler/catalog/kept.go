@@ -59,9 +59,9 @@ func (c *catalogs) keep(cat *Catalog) {
 	c.last[cat.Repo] = kept[:min(len(kept), catalogsKept)]
 }
 
-// forgetVersions drops what was resolved with versions of templates that tags
-// which have moved may release, and what resolved to faults: they may tell of versions
-// that there are.
+// forgetVersions drops what was resolved with versions of templates that tags which
+// have moved may release, and what resolved to faults: they may mention existing
+// versions.
 func (c *catalogs) forgetVersions(moved TagSet) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

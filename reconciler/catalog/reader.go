@@ -66,9 +66,9 @@ func (r *Reader) MayDefine(repo string, doc document.Document, as holdfast.Appli
 	return len(r.check(repo, doc, as.StateLocation)) == 0
 }
 
-// ForgetVersions drops what was resolved with versions of templates that tags
-// which have moved may release, and what resolved to faults: they may tell of versions
-// that there are.
+// ForgetVersions drops what was resolved with versions of templates that tags which
+// have moved may release, and what resolved to faults: they may mention existing
+// versions.
 func (r *Reader) ForgetVersions(moved TagSet) { r.kept.forgetVersions(moved) }
 
 // Read returns the catalog of a revision, or of a tree by its id. Near are
@@ -104,7 +104,7 @@ func (r *Reader) Read(ctx context.Context, repo, treeish string, near ...string)
 	cat.files.freeze()
 	cat.names.freeze()
 	cat.upgrading.freeze()
-	if !cat.exceeded.Load() { // else which of its files are at fault is by chance, and nothing for other trees
+	if !cat.exceeded.Load() { // otherwise which of its files are at fault is by chance, and nothing for other trees
 		r.kept.keep(cat)
 	}
 	return cat, nil
@@ -116,7 +116,7 @@ func (r *Reader) Has(ctx context.Context, repo, treeish string) bool {
 	return err == nil
 }
 
-// nearest returns the catalog to start from: the first of near that is kept, else
+// nearest returns the catalog to start from: the first of near that is kept, otherwise
 // the one that was used last; nil if there is none.
 func (r *Reader) nearest(ctx context.Context, repo string, near []string) *Catalog {
 	for _, treeish := range near {
@@ -226,8 +226,8 @@ func (r *Reader) ResolveAll(ctx context.Context, c *Catalog) error {
 	return r.ResolveEach(ctx, c, func(int, int) {})
 }
 
-// ResolveEach is ResolveAll for who wants to know how far it is: it calls did with each that
-// is resolved, also several at once.
+// ResolveEach is ResolveAll for whoever wants to know how far it is: it calls did with each
+// that is resolved, also several at once.
 func (r *Reader) ResolveEach(ctx context.Context, c *Catalog, did func(done, of int)) error {
 	names := c.unresolved()
 	var done atomic.Int64

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// outcome is what came of a command for one cluster: a word, or why it was refused.
+// outcome is the outcome of a command for one cluster: a word, or why it was refused.
 type outcome struct {
 	word string
 	err  error

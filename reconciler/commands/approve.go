@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
-// approve records that a head may be applied, and lets what waited for that go on.
-// Without a pull request it is of the plans that clusters wait with.
+// approve records that a head may be applied, and lets what waited for that continue.
+// Without a pull request it applies to the plans that clusters wait with.
 func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []target) (string, error) {
 	pr := targets[0].pr
 	if pr == nil {
@@ -128,11 +128,11 @@ func (h *Handler) shownNow(ctx context.Context, c holdfast.Command, targets []ta
 	return clusters, moved, nil
 }
 
-// approved begins the answer to who has approved the plan of a cluster.
+// approved begins the answer to whoever has approved the plan of a cluster.
 const approved = "approved"
 
-// approvedShown is the answer to who has approved what a pull request shows of a cluster:
-// which plan that was and, after the merge, what the cluster waits for still.
+// approvedShown is the answer to whoever has approved what a pull request shows of a
+// cluster: which plan that was and, after the merge, what the cluster waits for still.
 func (h *Handler) approvedShown(ctx context.Context, c holdfast.Command, t target) (string, error) {
 	runs, err := history.PullRequest(ctx, h.opts.Store, t.pr.PullRequestRef, t.cluster)
 	if err != nil {
@@ -191,7 +191,7 @@ func (h *Handler) stillWaits(ctx context.Context, cluster string) (string, error
 	return "; the cluster still waits: " + strings.Join(lacks, "; "), nil
 }
 
-// whoseWord says who can end that a merged pull request lacks a condition.
+// whoseWord says who can meet the condition that a merged pull request lacks.
 func whoseWord(pr holdfast.PullRequestRecord) string {
 	if by := gate.Objectors(pr); len(by) > 0 {
 		return "for " + strings.Join(by, " and ")
@@ -199,10 +199,10 @@ func whoseWord(pr holdfast.PullRequestRecord) string {
 	return "for someone with write permission other than " + cmp.Or(pr.Author, "its author")
 }
 
-// approveCluster approves the plan that a cluster waits with. What is named is that plan,
-// or it was made since; where nothing is named the approval is of what pull requests had
-// shown before. What waited for a person to look at it is applied then, unless the cluster
-// is applied by command: an approval is not enough.
+// approveCluster approves the plan that a cluster waits with. The named plan is that one,
+// or that one was made since; where nothing is named the approval is of what pull requests
+// had shown before. What waited for a person to look at it is applied then, unless the
+// cluster is applied by command: an approval is not enough.
 func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t target) (string, error) {
 	rec, err := h.opts.Store.Cluster(ctx, t.cluster)
 	if err != nil {

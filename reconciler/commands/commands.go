@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// permissionPatience is for how long a command waits while the code host refuses
-// to say who may command: a credential may be renewed, or it may be lacking.
+// permissionPatience is how long a command waits while the code host refuses to say who
+// may command: a credential may be renewed, or it may be lacking.
 const permissionPatience = 15 * time.Minute
 
 // execute does what a command asks for, or refuses it with a reason; either way
@@ -21,7 +21,7 @@ func (h *Handler) execute(ctx context.Context, c holdfast.Command) (holdfast.Com
 	if other, err := h.forAnotherEntry(ctx, c); err != nil {
 		return c, err
 	} else if other != "" {
-		// Not a word of it in the pull request, where that one answers.
+		// Nothing about it in the pull request, where that one answers.
 		c.Status, c.Reply, c.DoneAt = holdfast.CommandRefused, "obeyed by repository "+other, h.opts.Now()
 		if err := h.opts.Store.FinishCommand(ctx, c); err != nil {
 			return c, fmt.Errorf("record command %s: %w", c.ID, err)
@@ -114,8 +114,8 @@ func asksForGit(c holdfast.Command) bool {
 	return c.CommentID == "" && (len(c.Shown) == 0 || c.ShownHead == "")
 }
 
-// errUpToDate refuses an apply in a comment; who asks for one on the command line
-// has what they want.
+// errUpToDate refuses an apply in a comment; people who ask for one on the command line
+// get what they want.
 var errUpToDate error = reasoned{refusal(upToDate), holdfast.ReasonUpToDate}
 
 // answer acknowledges a comment's command, with words where they are needed.
@@ -135,7 +135,7 @@ func (h *Handler) answer(ctx context.Context, c holdfast.Command) error {
 	return h.Publisher.React(ctx, c, reaction)
 }
 
-// carryOut does the command and returns what to tell about it, if anything.
+// carryOut executes the command and returns what to report about it, if anything.
 func (h *Handler) carryOut(ctx context.Context, c *holdfast.Command) (string, error) {
 	if c.Barred != "" {
 		return "", refusal(c.Barred)

@@ -1,4 +1,4 @@
-// Commands of the API that come to a replica which does not carry them out.
+// Commands of the API that reach a replica which does not carry them out.
 
 package commands
 
@@ -14,7 +14,7 @@ import (
 // forwarding is how a Handler works with those of other replicas.
 type forwarding struct{ *Handler }
 
-// outcomeLook is how often it is looked at what has become of a command elsewhere.
+// outcomeLook is how often the status of a command that another replica has is read.
 const outcomeLook = 100 * time.Millisecond
 
 // forward stores a command for the replica that carries it out, and waits for what comes of
@@ -74,7 +74,7 @@ func (h forwarding) carryForwarded(ctx context.Context, c holdfast.Command) {
 	}
 }
 
-// begin is take for who may not be the only one; false if somebody has it.
+// begin is take for whoever may not be the only one; false if somebody has it.
 func (d *direct) begin(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,18 +16,19 @@ import (
 )
 
 const (
-	// idle is how often commands are looked for without being told of one: its permission
-	// could not be asked for. Another replica may have stored one, and its word may be lost.
+	// idle is how often commands are looked for without a notification: the permission of
+	// one could not be asked for. Another replica may have stored one, and its hint may be
+	// lost.
 	idle, idleTogether = 10 * time.Second, time.Second
-	// apiPatience is how old a command of the API is before somebody else than the
-	// server that took it ends it: that one has died.
+	// apiPatience is how old a command of the API has to be before another server than
+	// the one that accepted it ends it: that one has died.
 	apiPatience = time.Minute
 	// together is how many commands of a repository are carried out at once, each of
 	// another pull request.
 	together = 8
 )
 
-// CommandStored says that a command is in the store. It never blocks.
+// CommandStored reports that a command is in the store. It never blocks.
 func (h *Handler) CommandStored() { h.stored.Send() }
 
 // idle is how often commands are looked for.
@@ -81,7 +82,7 @@ func (h *Handler) Pass(ctx context.Context) {
 
 // pass carries out some of the commands that are stored, and begins none once until is
 // done. After one that has to be tried again, those of the same pull request wait: an
-// apply must not come after the cancel that was said of it.
+// apply must not come after the cancel that was meant for it.
 func (h *Handler) pass(ctx, until context.Context, of func(holdfast.Command) bool) {
 	waiting := make(map[holdfast.PullRequestRef]bool)
 	for _, c := range h.received(ctx) {
@@ -202,8 +203,8 @@ func (h *Handler) withShown(ctx context.Context, c holdfast.Command) (holdfast.C
 // failedWith is the reply to a command of the API that is given up after an error.
 func failedWith(err error) string { return "it failed, and is not retried: " + err.Error() }
 
-// end records what came of a command of the API that nobody carries out any longer. If
-// that fails it is done by a later pass.
+// end records the outcome of a command of the API that nobody carries out any longer.
+// If that fails it is done by a later pass.
 func (h *Handler) end(ctx context.Context, c holdfast.Command) {
 	if outcome, ok := h.direct.outcome(c.ID); ok {
 		c = outcome
@@ -222,7 +223,7 @@ func (h *Handler) end(ctx context.Context, c holdfast.Command) {
 }
 
 // direct are the commands of the API that this process has taken and that are not on
-// record as done: with nothing while they are carried out, and with what came of them.
+// record as done: with nothing while they are carried out, and with their outcomes.
 type direct struct {
 	mu       sync.Mutex
 	outcomes map[string]*holdfast.Command // by id
@@ -241,7 +242,7 @@ func (d *direct) set(id string, outcome *holdfast.Command) {
 	d.outcomes[id] = outcome
 }
 
-// outcome is what came of a command that this process has taken.
+// outcome is the outcome of a command that this process has taken.
 func (d *direct) outcome(id string) (holdfast.Command, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

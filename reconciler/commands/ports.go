@@ -62,7 +62,7 @@ type States interface {
 	ReleaseStateLock(ctx context.Context, location string) (released bool, err error)
 }
 
-// Forge is a code host, as far as it knows who may command, and what people see.
+// Forge is a code host: it knows who may command, and what people see.
 type Forge interface {
 	Comment(ctx context.Context, ref holdfast.PullRequestRef, id string) (holdfast.Comment, error)
 	PullRequest(ctx context.Context, ref holdfast.PullRequestRef) (holdfast.PullRequest, error)
@@ -76,7 +76,7 @@ type Locker interface {
 
 // Decider makes decisions about clusters.
 type Decider interface {
-	// Reconcile decides with a person's word, and acts on it.
+	// Reconcile decides with a person's command, and acts on it.
 	Reconcile(ctx context.Context, req holdfast.Request, ask *decision.Ask) (decision.Decision, error)
 	// Merges returns the pull requests that brought a cluster from what was last
 	// applied to what is desired now, newest first.

@@ -39,7 +39,7 @@ func (h *Handler) stillSaid(ctx context.Context, c holdfast.Command) error {
 }
 
 // stillShown refuses what was said of plans if our comment, which showed them, was edited
-// by somebody else: who said it may have read another thing.
+// by somebody else: its author may have read another thing.
 func (h *Handler) stillShown(ctx context.Context, c holdfast.Command) error {
 	pr, err := h.opts.Store.PullRequest(ctx, c.PullRequest)
 	if errors.Is(err, holdfast.ErrNotFound) {

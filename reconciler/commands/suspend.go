@@ -113,8 +113,8 @@ func (o *Operator) dropChecks(ctx context.Context, filter holdfast.RunFilter, pr
 }
 
 const (
-	// Of many clusters that are asked for at once, so many come together, so far
-	// apart: what is pushed meanwhile does not stand behind all of them.
+	// Of many clusters that are asked for at once, so many come together, so far apart:
+	// what is pushed meanwhile does not wait behind all of them.
 	askedTogether = 100
 	askedApart    = 100 * time.Millisecond
 )

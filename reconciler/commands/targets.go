@@ -135,8 +135,8 @@ func (h *Handler) notChanged(ctx context.Context, pr holdfast.PullRequestRecord,
 	return refusal(fmt.Sprintf("this pull request does not change cluster %q", name))
 }
 
-// clusterTargets takes names of clusters, and nothing else: who gives a command was asked
-// whether it may be about the cluster of that name.
+// clusterTargets takes names of clusters, and nothing else: the permission of the
+// command's author was checked for clusters by these names.
 func (h *Handler) clusterTargets(ctx context.Context, names []string) ([]target, error) {
 	var out []target
 	for _, name := range names {

@@ -76,7 +76,7 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 	return reply, err
 }
 
-// decideFor reconciles with a person's word and says what came of it.
+// decideFor reconciles with a person's word and says its outcome.
 func (h *Handler) decideFor(ctx context.Context, req holdfast.Request, ask *decision.Ask) (string, error) {
 	if err := h.watched(ctx, req); err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func (h *Handler) decideFor(ctx context.Context, req holdfast.Request, ask *deci
 // queuedOf is the answer to who had a plan applied that a run has made.
 func queuedOf(run string) string { return "apply queued, of exactly the plan of `" + run + "`" }
 
-// errIdle refuses to cancel nothing. Who cancels many clusters has what they want of it.
+// errIdle refuses to cancel nothing. People who cancel many clusters want just that.
 var errIdle error = refusal("nothing is queued or running")
 
 // cancelFor stops what is queued or running for a cluster: the plans of the

@@ -13,8 +13,8 @@ import (
 type waiving struct{ *Handler }
 
 // waive records that a policy does not count for what a pull request shows, for this head only.
-// Who may is written in the policy: its owners, by name, and never the author of the pull
-// request. Whatever is not known, such as who is in a team, lets nobody.
+// The people who may are named in the policy: its owners, by name, and never the author of the
+// pull request. Whatever is not known, such as who is in a team, lets nobody.
 func (h waiving) waive(ctx context.Context, c *holdfast.Command, targets []target) (string, error) {
 	pr := targets[0].pr
 	switch {

@@ -38,8 +38,8 @@ func Repeats(rec holdfast.ClusterRecord, branch []holdfast.Run, run holdfast.Run
 	})
 }
 
-// Projects are those that a cluster is of: as its document says, as it was applied, and as
-// each apply since then has begun that did not end well.
+// Projects are the projects of a cluster: as its document says, as it was applied, and as
+// each apply since then that did not end well.
 func Projects(rec holdfast.ClusterRecord, branch []holdfast.Run) []string {
 	projects := []string{rec.Desired.Document.Project, rec.Applied.Document.Project}
 	for _, run := range branch {
@@ -110,17 +110,17 @@ func ReviewedPlan(runs []holdfast.Run, pr holdfast.PullRequestRecord, desired ho
 		last.Status.Good() && shownBeforeMerge(last, pr)
 }
 
-// shownBeforeMerge reports whether people could see on the forge, when they merged,
-// what came of a plan. What an earlier comment has shown is not if the comment
-// that stood then showed none of the plans.
+// shownBeforeMerge reports whether people could see on the forge, when they merged, the
+// result of a plan. What an earlier comment has shown is not if the comment at that
+// time showed none of the plans.
 func shownBeforeMerge(run holdfast.Run, pr holdfast.PullRequestRecord) bool {
 	plan := run.Kind == holdfast.RunPlan && !run.Sample
 	return plan && !run.PostedAt.IsZero() && !run.PostedAt.After(pr.MergedAt) && !pr.UnshownAt(pr.MergedAt)
 }
 
-// AppliedInsteadOf is the number of the pull request of which a person has had the plan
-// applied by run, where that stands for an older merge as well, and for none of its own
-// plans; zero if it is not so.
+// AppliedInsteadOf is the number of the pull request whose plan a person had applied by
+// run, where that represents an older merge as well, and none of its own plans; zero
+// otherwise.
 func AppliedInsteadOf(run holdfast.Run, pr holdfast.PullRequestRef) int {
 	if run.Actor == "" || run.Shown != "" || !run.Kind.Writes() {
 		return 0

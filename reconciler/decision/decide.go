@@ -16,7 +16,7 @@ const (
 	SuspendedFleet   = "fleet"
 )
 
-// Input is all that a decision may depend on: no clock, no database, no Git.
+// Input is everything that a decision may depend on: no clock, no database, no Git.
 type Input struct {
 	Now     time.Time
 	Request holdfast.Request
@@ -29,8 +29,8 @@ type Input struct {
 	// branch.
 	PullRequest *holdfast.PullRequestRecord
 
-	// Unsaved is a state that the cluster's backend does not have; nil if none
-	// stands.
+	// Unsaved is a state that the cluster's backend does not have; nil if there is
+	// none.
 	Unsaved *Unsaved
 
 	// LastApply is the newest apply of the cluster that had begun, however it
@@ -40,7 +40,7 @@ type Input struct {
 	// Merges are the pull requests that were merged and touch the cluster since
 	// its last apply, newest first. Tracked branch only.
 	Merges []Merge
-	// Ask is a person's word that is being acted on; nil if none.
+	// Ask is the person's command that is being executed; nil if none.
 	Ask *Ask
 
 	// Drift is the newest drift check that has ended since the last apply;
@@ -49,8 +49,8 @@ type Input struct {
 	// Suspended is why no run may begin: "cluster", "project" or "fleet"; empty
 	// if they may.
 	Suspended string
-	// Throttled is until when no run of the provider of the newest run, which is
-	// to be executed, is handed out; zero if they are.
+	// Throttled is the time until which no run of the newest run's provider is handed
+	// out; zero if they are.
 	Throttled time.Time
 	// Last is what was last applied, or what an apply since then has begun with:
 	// what a destroy starts from. Zero if nothing ever was.
@@ -64,7 +64,7 @@ type Input struct {
 	Parents, Dependents []holdfast.Relation
 	Leaving
 
-	// Window tells whether the cluster's apply windows allow an apply now.
+	// Window says whether the cluster's apply windows allow an apply now.
 	Window Window
 
 	Resumes Resumes
@@ -98,7 +98,7 @@ type Resumes struct {
 // Unsaved is a state that an engine could not save.
 type Unsaved struct {
 	State  holdfast.UnsavedState
-	Detail string // what comes of it, in a sentence
+	Detail string // its outcome, in a sentence
 }
 
 // Merge is a merged pull request with the plan that was reviewed in it.
@@ -198,7 +198,7 @@ func guarded(in Input, d Decision) Decision {
 	return d
 }
 
-// heldBack waits for a reason, and tells it to whoever has asked.
+// heldBack waits for a reason, and reports it to whoever has asked.
 func heldBack(in Input, reason holdfast.Reason, detail string) Decision {
 	d := Decision{Action: ActionWait, Reason: reason, Detail: detail}
 	if in.Ask != nil {

@@ -12,8 +12,8 @@ const (
 	driftRetryMost = 24 * time.Hour
 )
 
-// Uncheckable is why there is nothing that a cluster could be compared with, or
-// why it is left alone, as its record says; empty if it may be checked.
+// Uncheckable is why there is nothing to compare a cluster with, or why it is left
+// alone, as its record says; empty if it may be checked.
 func Uncheckable(rec holdfast.ClusterRecord) (reason holdfast.Reason, why string) {
 	switch {
 	case rec.Deletion != nil:
@@ -65,8 +65,8 @@ func DriftDue(now time.Time, rec holdfast.ClusterRecord, fallback string) time.T
 	return next
 }
 
-// Believable is a time of the past. One that has not come yet was told by a clock
-// that was wrong, and may be any: it counts as long ago.
+// Believable is a time of the past. One in the future came from a clock that was wrong,
+// and may be any: it counts as long ago.
 func Believable(t, now time.Time) time.Time {
 	if t.After(now.Add(DriftFresh)) {
 		return time.Unix(0, 0)
@@ -77,9 +77,9 @@ func Believable(t, now time.Time) time.Time {
 // clocksDiffer is by how much a time may be ahead that another process has recorded.
 const clocksDiffer = 5 * time.Second
 
-// Left is what is left of a wait that has begun at since; zero or less if it is over. A time
-// that has not come yet was told by a clock that was set back meanwhile: as nobody knows
-// when that was, the wait is over.
+// Left is what is left of a wait that began at since; zero or less if it is over. A time in
+// the future came from a clock that was set back meanwhile: as nobody knows when that was,
+// the wait is over.
 func Left(now, since time.Time, wait time.Duration) time.Duration {
 	if since.After(now.Add(clocksDiffer)) {
 		return 0

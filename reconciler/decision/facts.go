@@ -26,8 +26,8 @@ func Affected(in Input) (holdfast.PullRequestCluster, bool) {
 	return holdfast.PullRequestCluster{}, false
 }
 
-// proposed is the digest of what the pull request's merge result asks for:
-// empty if it is at fault, or if what goes was never applied.
+// proposed is the digest of what the pull request's merge result asks for: empty if it
+// has faults, or if what is removed was never applied.
 func proposed(in Input) holdfast.Digest {
 	c, _ := Affected(in)
 	if c.Removed {
@@ -102,8 +102,8 @@ func GivenUp(run holdfast.Run) bool {
 	return run.Status == holdfast.RunCanceled && run.Reason != holdfast.ReasonCanceled
 }
 
-// unasked returns the newest run that is not a plan which a person has asked for
-// and got: to look is not to decide.
+// unasked returns the newest run, except for plans that a person asked for and got: to
+// look is not to decide.
 func unasked(runs []holdfast.Run) holdfast.Run {
 	for _, run := range runs {
 		if run.Kind != holdfast.RunPlan || run.Actor == "" || !run.Status.Done() {
@@ -151,8 +151,8 @@ func current(in Input, run holdfast.Run) bool {
 	return run.ID != "" && run.SourceDigest.Equal(Desired(in)) && NewerThanApplied(in, run)
 }
 
-// NewerThanApplied reports whether run was made after the last applied one, and
-// in the cluster's present life: ids sort by the time of their making.
+// NewerThanApplied reports whether run was made after the last applied one, and in the
+// cluster's current life: ids sort by their creation time.
 func NewerThanApplied(in Input, run holdfast.Run) bool {
 	return run.ID > max(in.Cluster.Applied.Run, in.Cluster.Life)
 }

@@ -21,8 +21,8 @@ func ofNewest(m Merge) ([]string, map[string]string, []string) {
 }
 
 // judgedBy are the merges that have to meet a condition. Policies judge what is applied, and
-// not who brought it: the newest merge's plan has what the others before it brought, too. That
-// nothing is applied whose own plan they deny, the agent sees to.
+// not who brought it: the newest merge's plan has what the others before it brought, too. The
+// agent makes sure that nothing is applied whose own plan they deny.
 func judgedBy(merges []Merge, name string) []Merge {
 	if name == holdfast.GatePolicy && len(merges) > 1 {
 		return merges[:1]
@@ -30,9 +30,9 @@ func judgedBy(merges []Merge, name string) []Merge {
 	return merges
 }
 
-// barred is which of the conditions for an apply one of the merges does not meet that
-// would be in it, and what these lack; empty if each meets all. That another pull request
-// is approved says nothing of this one.
+// barred is a condition of the apply that one of its merges does not meet, and what is
+// missing; empty if each meets all. That another pull request is approved says nothing of
+// this one.
 func barred(in Input, of byPlan) (reason holdfast.Reason, detail string) {
 	required, _ := Required(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last)
 	for _, name := range holdfast.GateNames() {
@@ -61,8 +61,8 @@ func barred(in Input, of byPlan) (reason holdfast.Reason, detail string) {
 	return "", ""
 }
 
-// Barred is which condition an apply that was queued meets no longer; empty if it meets
-// each. Shown: it is of the newest plan, and not of what was reviewed.
+// Barred is the condition that a queued apply no longer meets; empty if it meets each.
+// Shown: it is of the newest plan, and not of what was reviewed.
 func Barred(in Input, shown bool) holdfast.Reason {
 	of := ofReviewed
 	if shown {
@@ -72,8 +72,8 @@ func Barred(in Input, shown bool) holdfast.Reason {
 	return reason
 }
 
-// withConditions says of a plan that waits for a person's word what that has to wait for
-// as well: whoever may approve it approves what is shown now.
+// withConditions adds to a plan that waits for a person what else it has to wait for:
+// whoever may approve it approves what is shown now.
 func withConditions(in Input, d Decision) Decision {
 	last := Newest(in.Runs)
 	waits := d.Action == ActionWait && d.Reason.Info().Does == holdfast.AppliesShown

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
-// Finding is what a drift check has found, seen through ignore rules.
+// Finding is what a drift check has found, after ignore rules.
 type Finding struct {
 	Items  []holdfast.DriftItem // what counts first, most dangerous first; then what is hidden, then what is harmless
 	Counts holdfast.DriftCounts
@@ -28,7 +28,7 @@ type Finding struct {
 // maxCauses bounds what a record remembers of what has drifted.
 const maxCauses = 20
 
-// Judge tells in the plan of what was last applied what is drift:
+// Judge decides what in the plan of what was last applied is drift:
 //
 //	drifted, and an apply would change it       changed or gone
 //	drifted, and an apply would leave it so     harmless
@@ -126,7 +126,7 @@ func (j *judging) changed(s subject, item holdfast.DriftItem, shown, hidden []ho
 		part.Attributes = shown
 		j.count(part, relevant, s)
 	}
-	// What an apply would change besides, and knows to what, has another cause.
+	// What else an apply would change, to a known value, has another cause.
 	rest := matching(s.change.Attributes, func(a holdfast.AttributeChange) bool {
 		return !a.Unknown && !touches(item.Attributes, a.Path)
 	})
@@ -147,10 +147,10 @@ func reverts(change holdfast.ResourceChange, drifted []holdfast.AttributeChange)
 			return reverted
 		}
 	}
-	return func(holdfast.AttributeChange) bool { return true } // whatever made the plan, it is not told apart
+	return func(holdfast.AttributeChange) bool { return true } // not distinguished by what made the plan
 }
 
-// harmless takes in what an apply would leave as it is.
+// harmless counts what an apply would leave as it is.
 func (j *judging) harmless(item holdfast.DriftItem, shown, hidden []holdfast.AttributeChange, reason string) {
 	if len(hidden) > 0 && item.Kind == holdfast.DriftChanged {
 		part := item
@@ -185,7 +185,7 @@ func (j *judging) input(s subject, attributes []holdfast.AttributeChange) {
 		part.Attributes = hidden
 		j.ignore(part, reason, true)
 	}
-	// What is known only after the apply comes with what is hidden.
+	// Values that are known only after the apply go with what is hidden.
 	known := slices.ContainsFunc(shown, func(a holdfast.AttributeChange) bool { return !a.Unknown })
 	if known || len(hidden) == 0 {
 		item.Attributes = shown
@@ -193,7 +193,7 @@ func (j *judging) input(s subject, attributes []holdfast.AttributeChange) {
 	}
 }
 
-// count takes in what counts as drift, for relevant among its attributes.
+// count counts what is drift, for relevant among its attributes.
 func (j *judging) count(item holdfast.DriftItem, relevant []holdfast.AttributeChange, s subject) {
 	counts := &j.finding.Counts
 	switch item.Kind {
@@ -235,8 +235,8 @@ func causesOf(item holdfast.DriftItem, relevant []holdfast.AttributeChange) []st
 	return out
 }
 
-// ignore takes in what a rule hides. changed says whether an apply would change
-// it all the same.
+// ignore counts what a rule hides. changed says whether an apply would change it all
+// the same.
 func (j *judging) ignore(item holdfast.DriftItem, reason string, changed bool) {
 	item.Ignored = reason
 	j.ignored[item.Address] = true
@@ -349,7 +349,7 @@ func within(path, base string) bool {
 	return ok && (rest == "" || base == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// topOf is the first step of a path: what people know an attribute by.
+// topOf is the first step of a path: the attribute's name for people.
 func topOf(path string) string {
 	if end := strings.IndexAny(path, ".["); end > 0 {
 		path = path[:end]

@@ -21,17 +21,18 @@ type Evidence struct {
 }
 
 // MayExist returns what an apply of a cluster after runs, the newest first, must not
-// create without a person's word: neither one that continues a failed one, nor one that
-// a merge asks for, whose plan was perhaps made before. Where an apply has died, what it
-// was creating may exist without being in the state, and what it had created, too: the
-// state was perhaps not saved since. If it is not known what it had begun to create, all
-// that its plan was to create may exist, and anything if that cannot be read.
+// create without a person's consent: neither one that continues a failed one, nor one
+// that a merge asks for, whose plan was perhaps made before. Where an apply has died,
+// what it was creating may exist without being in the state, and what it had created,
+// too: the state was perhaps not saved since. If it is not known what it had begun to
+// create, all that its plan was to create may exist, and anything if that cannot be
+// read.
 //
 // A resource is settled by an apply of the same source that ended well and has it in the
-// state, or by one whose plan has told a person of it, who could look. An apply of
+// state, or by one whose plan reported it to a person, who could look. An apply of
 // another source settles nothing, nor does one that no longer has the resource: what an
-// apply has in its code may follow from files and data, too. The runs count
-// that are later than what is on record, up to a write that has not ended.
+// apply has in its code may follow from files and data, too. The runs count that are
+// later than what is on record, up to a write that has not ended.
 //
 // It is to be put on record before the runs that it follows from are too old to be read.
 func MayExist(rec holdfast.ClusterRecord, runs []holdfast.Run, evidence Evidence) holdfast.Leftover {
@@ -72,7 +73,7 @@ func settledBy(left holdfast.Leftover, run holdfast.Run, runs []holdfast.Run, ev
 	if toldOf(run, runs) {
 		if created, ok := evidence.Creates(run.Shown); ok {
 			drop(created)
-			left.Any = false // who was told has looked for whatever there is
+			left.Any = false // the person who was shown the plan has looked for whatever there is
 		}
 	}
 	if nothing(left) {
@@ -147,9 +148,9 @@ func toldOf(run holdfast.Run, runs []holdfast.Run) bool {
 // plan that it has to match, which says so, and asked for it.
 func MayCreate(run holdfast.Run) bool { return run.Actor != "" && run.Shown != "" && !run.Resume }
 
-// died reports whether the state may not have what a run has made: its engine may not
-// have come to its end, or could not save the state. If that is saved later, the next plan
-// creates nothing of it; it may be given up as well.
+// died reports whether the state may not have what a run has made: its engine may not have
+// finished, or could not save the state. If that is saved later, the next plan creates
+// nothing of it; it may be given up as well.
 func died(run holdfast.Run) bool {
 	if run.Status == holdfast.RunInterrupted {
 		return true

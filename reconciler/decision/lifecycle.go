@@ -73,7 +73,7 @@ func Recorded(rec holdfast.ClusterRecord, runs []holdfast.Run) bool {
 	return phase == rec.Phase && slices.Equal(conditions, rec.Conditions)
 }
 
-// since is from when on a condition has its status.
+// since is the time since which a condition has its status.
 func since(before []holdfast.Condition, c holdfast.Condition, now time.Time) time.Time {
 	for _, b := range before {
 		if b.Type == c.Type && b.Status == c.Status {
@@ -136,8 +136,8 @@ func Settled(rec holdfast.ClusterRecord, runs []holdfast.Run) bool {
 	return rec.Waiting == "" && rec.Desired.Missing == "" && newLife(rec, runs).settled() && !behind
 }
 
-// working reports whether something is written, or will be without a person: an
-// apply between two attempts is as little a failure as one in the middle.
+// working reports whether something is written, or will be without a person: an apply
+// between two attempts is not a failure either.
 func (l life) working() bool {
 	switch l.write.Status {
 	case holdfast.RunRunning, holdfast.RunRetrying:
@@ -241,8 +241,8 @@ func (l life) commitPlanned() holdfast.Condition {
 	return l.unplanned(t)
 }
 
-// compares reports whether a run that has not ended, or was given up, stands on
-// a plan that people have seen.
+// compares reports whether a run that has not ended, or was given up, is based on a
+// plan that people have seen.
 func compares(run holdfast.Run) bool {
 	open := !run.Status.Done() || GivenUp(run) && !run.Begun
 	return open && run.Kind.Writes() && slices.ContainsFunc(run.Reviews, func(v holdfast.Review) bool { return v.Run != "" })

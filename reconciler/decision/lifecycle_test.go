@@ -73,7 +73,7 @@ func withFailure(run *holdfast.Run) {
 }
 func whole(run *holdfast.Run) { run.Destroy = true }
 
-// lives are situations with the phase and the conditions that they have, but for
+// lives are situations with the phase and the conditions that they have, except for
 // Healthy: CommitPlanned, PlanUpToDate, ApplyUpToDate, Drifted, Blocked.
 func lives() map[string]struct {
 	living

@@ -10,7 +10,7 @@ import (
 )
 
 // TestNothingBeginsWithAnotherState: nothing is planned or applied with another state than the
-// present one, whoever asks for it.
+// current one, whoever asks for it.
 func TestNothingBeginsWithAnotherState(t *testing.T) {
 	t.Parallel()
 	to := func(is, to string) func(*decision.Input) {

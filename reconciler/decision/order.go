@@ -21,7 +21,7 @@ func inOrder(in Input, d Decision) Decision {
 	return heldBack(in, reason, detail)
 }
 
-// Held is why something that depends on parents has to wait; empty if it has not.
+// Held is why something that depends on parents has to wait; empty if it does not.
 func Held(parents []holdfast.Relation) (reason holdfast.Reason, detail string) {
 	for _, p := range parents {
 		switch {
@@ -48,7 +48,7 @@ func missingWord(p holdfast.Relation) string {
 }
 
 // relationText says what keeps a cluster from being settled, in the words of its reason
-// where these are about a cluster.
+// where those are about a cluster.
 func relationText(p holdfast.Relation) string {
 	switch one := holdfast.Reason(p.Waiting).Info().One; {
 	case p.Waiting == "":

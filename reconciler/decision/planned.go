@@ -3,9 +3,9 @@ package decision
 import "github.com/holdfast-dev/holdfast"
 
 // PlannedRun is the run whose plan an apply of the cluster would be of if a person asked
-// for one now, naming it: a plan is named to them before they give their word, and this
-// word is held to it. Empty if no plan waits. Whether it may be applied yet is not asked:
-// conditions, windows and suspensions say nothing about which plan it is.
+// for one now, naming it: a plan is named to them before they confirm, and their
+// confirmation is for that plan. Empty if no plan waits. Whether it may be applied yet is
+// not asked: conditions, windows and suspensions say nothing about which plan it is.
 func PlannedRun(in Input) string {
 	rec := in.Cluster
 	switch {
@@ -26,10 +26,10 @@ func PlannedRun(in Input) string {
 	}
 }
 
-// waitingPlans are those that an apply of what Git says can be of. Newest is the newest
-// run, if it is about what is desired and nothing was reviewed since; it may still be
-// executed. Merge is the newest merge that was reviewed, unless newest has taken its
-// place.
+// waitingPlans are the plans by which an apply of what Git says can be made. Newest is
+// the newest run, if it is about what is desired and nothing was reviewed since; it may
+// still be executed. Merge is the newest merge that was reviewed, unless newest has
+// taken its place.
 func waitingPlans(in Input) (newest *holdfast.Run, merge *Merge) {
 	last := Newest(in.Runs)
 	outdated := GivenUp(last) || last.Status.Done() && reviewedSince(in, last)

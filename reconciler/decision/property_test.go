@@ -299,7 +299,7 @@ func draw(rnd *rand.Rand) decision.Input {
 	}
 	for i := range rnd.IntN(5) {
 		run := drawRun(rnd, fmt.Sprintf("run-%d", 2+i))
-		if len(in.Runs) > 0 && !in.Runs[0].Status.Done() { // one after another, but for what is asked to stop
+		if len(in.Runs) > 0 && !in.Runs[0].Status.Done() { // one after another, except for what is asked to stop
 			in.Runs[0].Status, in.Runs[0].Reason = holdfast.RunCanceled, holdfast.ReasonSuperseded
 			if in.PullRequest != nil && chance(30) {
 				in.Runs[0].Status, in.Runs[0].Cancel = holdfast.RunRunning, holdfast.ReasonSuperseded

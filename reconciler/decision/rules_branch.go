@@ -31,8 +31,8 @@ func inProgress(in Input) (Decision, bool) {
 	return d, true
 }
 
-// RecordOutcome makes the record say what has happened: it is the only way in
-// which Applied moves.
+// RecordOutcome updates the record with what has happened: nothing else changes
+// Applied.
 func RecordOutcome(in Input) (Decision, bool) {
 	last := Newest(in.Runs)
 	if last.ID == "" || last.ID == in.Cluster.Applied.Run || !NewerThanApplied(in, last) {
@@ -129,7 +129,8 @@ func approvedApply(in Input) (Decision, bool) {
 	case mine && newest.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionPlan, Reason: holdfast.ReasonStateMoved, Reviews: reviews(in), Actor: in.Ask.Actor}, true
 	case mine:
-		// To have seen a plan is not to have approved it, nor the merges that are in it.
+		// Having seen a plan does not mean having approved it, or the merges that are in
+		// it.
 		if reason, detail := barred(in, ofNewest); reason != "" {
 			return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
 		}
@@ -161,17 +162,17 @@ func halfDone(in Input) bool {
 	return failed != nil && !reviewedSince(in, *failed)
 }
 
-// speaksOf reports whether a person's word is about one of the merges that are to
-// be applied: in an older pull request it would be one about another change.
+// speaksOf reports whether a person's command is about one of the merges that are to be
+// applied: in an older pull request it would be one about another change.
 func speaksOf(ask Ask, merges []Merge) bool {
 	return ask.PullRequest.IsZero() ||
 		slices.ContainsFunc(merges, func(m Merge) bool { return m.Review.PullRequest == ask.PullRequest })
 }
 
-// meansOther reports whether a person's word about merges is of another plan than that
-// of merge, which is the newest that was reviewed: a merge that a later one has replaced
-// is no longer applied, one without a reviewed plan does not stand for that of another,
-// nor is a plan applied that was named before.
+// meansOther reports whether a person's command about merges is for another plan than
+// that of merge, which is the newest that was reviewed: a merge that a later one has
+// replaced is no longer applied, one without a reviewed plan does not count for that of
+// another, nor is a plan applied that was named before.
 func meansOther(ask Ask, merge Merge) bool {
 	if !ask.PullRequest.IsZero() && ask.PullRequest != merge.Review.PullRequest {
 		return true

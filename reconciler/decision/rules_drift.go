@@ -11,19 +11,19 @@ import (
 
 // The rules about drift. Those of the tracked branch ask for them in their list.
 
-// DriftFresh is for how long what a check has found may be reverted automatically:
-// after that the infrastructure may have changed, and is looked at again first.
+// DriftFresh is how long what a check has found may be reverted automatically: after
+// that the infrastructure may have changed, and is looked at again first.
 const DriftFresh = time.Hour
 
 // revertPatience is how long a replica may take to queue an apply that it has
 // announced.
 const revertPatience = 30 * time.Second
 
-// onDriftApply is the policy that has drift reverted.
+// onDriftApply is the policy that reverts drift.
 const onDriftApply = "apply"
 
-// DriftChecked makes the record say what a drift check has found. It does so
-// whatever else happens, but never before the record says what was applied.
+// DriftChecked records what a drift check has found. It does so whatever else happens,
+// but never before the record says what was applied.
 func DriftChecked(in Input) (Decision, bool) {
 	run, was := in.Drift, in.Cluster.Drift
 	if run == nil || in.Cluster.Deletion != nil || in.Cluster.Applied.Run == "" {
@@ -47,12 +47,12 @@ func ofApplied(in Input, run holdfast.Run) bool {
 	return !run.Status.Good() || run.AppliedRun == in.LastApply
 }
 
-// revertDrift has the drift of a cluster reverted that is as Git says otherwise: by
-// a person's word, or automatically where the document says so. Then never what
-// needs a person's word in any other case, never what destroys, and the same
-// drift once. An apply that finds another plan than the check has shown applies
-// nothing: its plan is the drift on record from then on, and is not reverted before
-// the next check has looked.
+// revertDrift reverts the drift of a cluster that is otherwise as Git says: at a
+// person's command, or automatically where the document says so. Automatically it never
+// does what needs a person's consent in any other case, never destroys, and reverts the
+// same drift only once. An apply that finds another plan than the check has shown
+// applies nothing: its plan is the drift on record from then on, and is not reverted
+// before the next check has looked.
 func revertDrift(in Input) (Decision, bool) {
 	rec, last := in.Cluster, Newest(in.Runs)
 	if !AsGitSays(in) || in.Ask != nil && in.Ask.Verb != holdfast.VerbApply {
@@ -116,7 +116,7 @@ func revertApproved(in Input) (Decision, bool) {
 	case last.Status.Pending():
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonInProgress}, true
 	case !asked.PullRequest.IsZero() && (asked.Run == "" || in.Drift != nil && seen.ID == in.Drift.ID):
-		return Decision{}, false // who names a merge does not mean what has drifted since
+		return Decision{}, false // a command that names a merge does not mean what has drifted since
 	case asked.Run != seen.ID:
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved}, true
 	case seen.StateSerial != in.Cluster.StateSerial:
@@ -147,8 +147,8 @@ func beyondCost(in Input) bool {
 	})
 }
 
-// needsPerson is why drift may not be reverted without a person's word; empty if
-// it may.
+// needsPerson is why drift may not be reverted without a person's consent; empty if it
+// may.
 func needsPerson(in Input) string {
 	required, lifted := Required(in.Cluster.Desired.Document, in.Cluster.Applied)
 	switch drift := in.Cluster.Drift; {
@@ -210,14 +210,14 @@ func reserved(rec holdfast.ClusterRecord, runs []holdfast.Run) bool {
 	if revert == "" || slices.ContainsFunc(runs, named) {
 		return false
 	}
-	return len(runs) < HistoryDepth || revert > runs[len(runs)-1].ID // else it is too old to be among them
+	return len(runs) < HistoryDepth || revert > runs[len(runs)-1].ID // otherwise it is too old to be among them
 }
 
 // IsRevert reports whether a run is an apply of what was applied already.
 func IsRevert(run holdfast.Run) bool { return run.Kind == holdfast.RunApply && run.Exact }
 
-// DriftSettings are a cluster's settings of drift as its document was last read: of
-// one that is at fault, what was applied.
+// DriftSettings are a cluster's settings of drift as its document was last read: of one
+// with faults, what was applied.
 func DriftSettings(rec holdfast.ClusterRecord) holdfast.DriftSettings {
 	if len(rec.Desired.Faults) > 0 || rec.Desired.Missing != "" {
 		return rec.Applied.Document.Drift

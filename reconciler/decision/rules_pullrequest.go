@@ -88,8 +88,8 @@ func pendingPlan(in Input) (Decision, bool) {
 	return Decision{Action: ActionNone, Reason: holdfast.ReasonInProgress}, last.ID != "" && !last.Status.Done()
 }
 
-// stalePlan plans again when the world that the plan was made in has moved: that
-// of its last attempt, if there was any.
+// stalePlan plans again when what the plan was made of has changed: that of its last
+// attempt, if there was any.
 func stalePlan(in Input) (Decision, bool) {
 	last := Newest(in.Runs)
 	switch {

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
-// unsaved holds everything back on the tracked branch while a state stands that
-// the backend does not have: whatever is planned from the one that it has would
-// make things twice. A run that writes and is executed is left alone.
+// unsaved holds everything back on the tracked branch while there is a state that the
+// backend does not have: whatever is planned from the one that it has would make things
+// twice. A run that writes and is executed is left alone.
 func unsaved(in Input) (Decision, bool) {
 	if in.Unsaved == nil {
 		return Decision{}, false
@@ -36,7 +36,7 @@ func afterUnsaved(in Input, d Decision) Decision {
 	return held
 }
 
-// inPlace lets nothing begin that would have another state than the present one, whoever asks
+// inPlace lets nothing begin that would have another state than the current one, whoever asks
 // for it: what is in that would be left behind, and made again. A person has it migrated.
 func inPlace(in Input, d Decision) Decision {
 	begins := d.Action == ActionPlan || d.Action == ActionApply || d.Action == ActionWait && slices.Contains(awaitApproval, d.Reason)
@@ -79,8 +79,8 @@ func OtherStateText(last holdfast.Applied, to string, document holdfast.Cluster)
 // MoveText says the same of names.
 func MoveText(was, is string) string { return fmt.Sprintf("its state is %s and would be %s", was, is) }
 
-// StateNames are the names of the present state of a cluster and of the one that a
-// document would give it, told apart if they are two.
+// StateNames are the names of the current state of a cluster and of the one that a
+// document would give it, two names if they differ.
 func StateNames(last holdfast.Applied, to string, document holdfast.Cluster) (was, is string) {
 	was, is = last.StateLocation, to
 	if location.Same(was, is) && OtherState(last, to, document) {

@@ -77,7 +77,7 @@ func inWindow(in Input, d Decision) Decision {
 	return held
 }
 
-// conditions are those that an apply of a cluster has to meet.
+// conditions are the conditions that an apply of a cluster has to meet.
 func conditions(in Input) []holdfast.ApplySettings {
 	return Conditions(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last)
 }

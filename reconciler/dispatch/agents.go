@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// agentSilence is for how long an agent counts as living without a word. It
+	// agentSilence is how long an agent counts as living without a sign of life. It
 	// claims, or says that it is there, several times within it; a claim that waits
 	// counts for as long as it does.
 	agentSilence = 30 * time.Second
-	// agentKept is for how long one that is silent is shown.
+	// agentKept is how long one that is silent is shown.
 	agentKept = 24 * time.Hour
 	// formerKept is how many former processes of an agent are remembered.
 	formerKept = 16
 )
 
-// agents are those that were heard of since this replica started. Methods are safe
-// for concurrent use.
+// agents are the agents that have given a sign of life since this replica started.
+// Methods are safe for concurrent use.
 type agents struct {
 	now      func() time.Time
 	demanded []string // see Limits.Isolation
@@ -45,7 +45,7 @@ type member struct {
 	waiting int       // claims that wait now
 	signs   uint64    // of life, counted
 	beaten  bool      // only heartbeats of its runs were heard: its claim says nothing
-	shared  time.Time // when other replicas were told; with the monotonic clock
+	shared  time.Time // when other replicas were notified; with the monotonic clock
 	refused error     // why it gets no runs; nil: it gets them
 	former  []string  // processes whose place it has taken, in the same folder; the last ones
 }
@@ -70,10 +70,9 @@ func (m *member) sign(now time.Time) {
 	m.signs++
 }
 
-// heard takes in a claim or a word that an agent is there. It is an
-// *protocol.AgentTakenError if another living process has the id. A process that
-// shows the folder of the one before has replaced it; one that shows none replaces
-// nobody.
+// heard records a claim or a sign of life of an agent. It is an
+// *protocol.AgentTakenError if another living process has the id. A process that shows
+// the folder of the one before has replaced it; one that shows none replaces nobody.
 func (a *agents) heard(req protocol.ClaimRequest) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -117,8 +116,8 @@ func (m *member) replacedBy(process string) []string {
 	return former[max(0, len(former)-formerKept):]
 }
 
-// Replaced reports whether the process of an agent that a run was handed to has made
-// room for another one in its folder.
+// Replaced reports whether the agent's process that a run was handed to was replaced by
+// another one in its folder.
 func (a *agents) Replaced(run holdfast.Run) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,9 +143,9 @@ func (a *agents) waits(id string) (done func()) {
 	}
 }
 
-// beats takes in a heartbeat of a run. One of a process that has not its id any
-// more says nothing of the one that has; one that names no process is of the one that
-// claimed the run.
+// beats records a heartbeat of a run. One of a process that no longer has its id says
+// nothing of the one that has; one that names no process is of the one that claimed the
+// run.
 func (a *agents) beats(run holdfast.Run, process string) {
 	if run.AgentFolder == "" {
 		return // it was launched for this attempt alone
@@ -177,8 +176,8 @@ func (a *agents) takes(runner string, kind holdfast.RunKind, project string, iso
 	return false
 }
 
-// refusedFor is why a living agent that is there for such runs gets none; nil if there
-// is no such agent.
+// refusedFor is why a living agent for such runs gets none; nil if there is no such
+// agent.
 func (a *agents) refusedFor(runner string, kind holdfast.RunKind, project string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -241,8 +240,8 @@ func (a *agents) Heard() []protocol.AgentStatus {
 	return out
 }
 
-// Signs counts the signs of life of an agent. While the number stays the same
-// nothing was heard of it; zero: nothing at all.
+// Signs counts the signs of life of an agent. While the number stays the same it gave
+// no sign of life; zero: nothing at all.
 func (a *agents) Signs(agent string) uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -252,7 +251,7 @@ func (a *agents) Signs(agent string) uint64 {
 	return 0
 }
 
-// unheard is for how long nothing was heard of an agent; zero if nothing ever was.
+// unheard is how long an agent has been silent; zero if it never gave a sign of life.
 func (a *agents) unheard(agent string) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -262,9 +261,8 @@ func (a *agents) unheard(agent string) time.Duration {
 	return 0
 }
 
-// Present takes in that an agent is there and wants no run now, since all its
-// slots are taken. It is a *protocol.AgentTakenError if another living process has
-// its id.
+// Present records that an agent is there and wants no run now, since all its slots are
+// taken. It is a *protocol.AgentTakenError if another living process has its id.
 func (d *Dispatcher) Present(ctx context.Context, req protocol.ClaimRequest) error {
 	if err := (roll{d}).hear(ctx, req); err != nil {
 		return err

@@ -24,14 +24,14 @@ const (
 	maxStepTime    = 30 * 24 * time.Hour
 )
 
-// comparedReasons are those of applies that did not begin as their plan, or what policies say
-// of it, is not what was reviewed.
+// comparedReasons are the reasons of applies that did not begin because their plan, or what
+// policies say of it, is not what was reviewed.
 var comparedReasons = []holdfast.Reason{holdfast.ReasonPlanChanged, holdfast.ReasonPolicyChanged, holdfast.ReasonPolicyDenied}
 
 // steps are the parts that an attempt has.
 var steps = []string{"prepare", "init", "validate", "plan", "show", "wait", "apply", "outputs", "push", "unlock"}
 
-// Lengths are bounds of their own: to compile a counted repetition takes every start of the
+// Lengths are separate bounds: to compile a counted repetition takes every start of the
 // program longer than to check all digests of a day.
 const (
 	maxDigest  = 200
@@ -43,10 +43,10 @@ var (
 	versionText = regexp.MustCompile(`^[0-9A-Za-z.+-]+$`)
 )
 
-// checked is what is taken of a result that an agent has sent of an attempt at
-// run. The agent is believed what its kind of run can end with and the words that
-// there are; a result that cannot be becomes an error, which is never retried
-// automatically, and why says what was wrong with it.
+// checked is the part of an agent's result of an attempt at run that is accepted.
+// Accepted are the ends that its kind of run can have, and known words; an impossible
+// result becomes an error, which is never retried automatically, and why says what was
+// wrong with it.
 func checked(run holdfast.Run, result protocol.Result) (out protocol.Result, why string) {
 	result = bounded(result)
 	switch {
@@ -88,9 +88,9 @@ func looksForLeftovers(run holdfast.Run) bool {
 	return run.Kind == holdfast.RunApply && !decision.MayCreate(run) || run.Kind == holdfast.RunPlan && !run.Destroy && !run.Sample
 }
 
-// reported is a result whose reason and cause are words that there are. An agent
-// of a newer version may have others: what else it says counts, but it is not
-// retried automatically.
+// reported is a result whose reason and cause are known words. An agent of a newer
+// version may have others: what else it says counts, but it is not retried
+// automatically.
 func reported(r protocol.Result) protocol.Result {
 	if !r.Reason.Reportable() {
 		r.Reason = holdfast.CauseInvalidOutcome
@@ -109,8 +109,8 @@ func badDigest(d holdfast.Digest) bool {
 
 func badVersion(v string) bool { return len(v) > maxVersion || !versionText.MatchString(v) }
 
-// bounded cuts texts and lists to what they may be at most, and leaves out steps
-// that there are not.
+// bounded cuts texts and lists to what they may be at most, and leaves out unknown
+// steps.
 func bounded(r protocol.Result) protocol.Result {
 	r.Detail = cut(r.Detail, maxLine)
 	r.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s protocol.Step) bool {
@@ -137,7 +137,7 @@ func bounded(r protocol.Result) protocol.Result {
 	var whole [2]bool
 	f.Unrecorded, whole[0] = cutList(f.Unrecorded)
 	f.Completed, whole[1] = cutList(f.Completed)
-	// An address that was cut is that of no resource of a plan.
+	// A cut address is not that of any resource of a plan.
 	f.ProgressLost = f.ProgressLost || whole != [2]bool{true, true}
 	r.Failure = &f
 	return r

@@ -85,7 +85,7 @@ func (d handout) claimRun(
 
 // claimOne makes a run running; ErrConflict if that cannot be now, or if somebody else
 // is about to claim it: two claims of a run would have one name as the owner of its
-// lock, and the one that fails would let go what is the other's. Its record is read only
+// lock, and the one that fails would release the other's lock. Its record is read only
 // here: of those that could be claimed instead, none is.
 func (d handout) claimOne(ctx context.Context, c candidate, req protocol.ClaimRequest) (claimed holdfast.Run, err error) {
 	defer d.counters.given.add(c.run, -1)
@@ -139,7 +139,7 @@ func (d handout) claimAlone(
 		if d.lost(ctx, run, err) {
 			err = errTaken
 		} else {
-			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), run.StateKey(), owner) // else its lease expires
+			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), run.StateKey(), owner) // otherwise its lease expires
 		}
 		return run, fmt.Errorf("claim run %s: %w", run.ID, err)
 	}
@@ -175,7 +175,7 @@ func claimKinds(req protocol.ClaimRequest) []holdfast.RunKind {
 	return withJobs(req.Kinds)
 }
 
-// withJobs are kinds of runs, and those that the same agents execute, too.
+// withJobs adds to kinds of runs those that the same agents also execute.
 func withJobs(kinds []holdfast.RunKind) []holdfast.RunKind {
 	all := slices.Clone(kinds)
 	for _, job := range []holdfast.RunKind{holdfast.RunState, holdfast.RunUnlock} {
@@ -233,13 +233,13 @@ func (d handout) claimFilter(ctx context.Context, req protocol.ClaimRequest) (ho
 	return filter, room, len(filter.Kinds) > 0, nil
 }
 
-// capLease bounds for how long a claim that dies keeps others of its run, or of its
+// capLease bounds how long a claim that dies keeps others of its run, or of its
 // provider, waiting.
 const capLease = 5 * time.Second
 
 // withinCap calls claim while the provider, the project and the runner of run have fewer runs
 // than they may, or, for a drift check, fewer of those run than may at once, or it is time for
-// another first plan, and nobody else claims one of it; else it is an ErrConflict.
+// another first plan, and nobody else claims one of it; otherwise it is an ErrConflict.
 func (d handout) withinCap(ctx context.Context, run holdfast.Run, claim func() error) error {
 	provider, project, check := run.Document.Provider, run.Document.Project, run.Kind == holdfast.RunDrift
 	first := d.opts.Limits.First > 0 && paced(run)
@@ -284,8 +284,8 @@ func (d handout) withinCap(ctx context.Context, run holdfast.Run, claim func() e
 	})
 }
 
-// alone does something while nobody else does it who names one of the same keys; it
-// is an errTaken if somebody does.
+// alone does something while nobody else who names one of the same keys does it; it is
+// an errTaken if somebody does.
 func (d handout) alone(ctx context.Context, keys []string, do func() error) error {
 	release, err := d.acquire(ctx, keys)
 	if err != nil {
@@ -301,7 +301,7 @@ func (d handout) acquire(ctx context.Context, keys []string) (release func(), er
 	var taken []string
 	release = func() {
 		for _, key := range taken {
-			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), key, owner) // else its lease expires
+			_ = d.opts.Locker.Release(context.WithoutCancel(ctx), key, owner) // otherwise its lease expires
 		}
 	}
 	for _, key := range keys {
@@ -327,7 +327,8 @@ const (
 	turnPause = 4 * time.Millisecond
 )
 
-// inTurn is alone for who waits while somebody else has a key: the limit is not reached yet.
+// inTurn is alone for whoever waits while somebody else has a key: the limit is not reached
+// yet.
 func (d handout) inTurn(ctx context.Context, keys []string, do func() error) error {
 	slices.Sort(keys) // nobody waits in a circle
 	for _, key := range keys {
@@ -354,8 +355,8 @@ func (d handout) inTurn(ctx context.Context, keys []string, do func() error) err
 	}
 }
 
-// turns have the claims of this replica that one limit bounds come one after the other. The
-// zero value is ready for use, and safe for concurrent use.
+// turns make the claims of this replica that one limit bounds follow one another. The zero
+// value is ready for use, and safe for concurrent use.
 type turns struct {
 	by sync.Map // of chan struct{}, by key
 }
@@ -381,7 +382,7 @@ func (d *Dispatcher) begin(ctx context.Context, run holdfast.Run) (protocol.Assi
 	return a, err
 }
 
-// claimed has everybody told of a run that was claimed.
+// claimed notifies everybody of a run that was claimed.
 func (d handout) claimed(ctx context.Context, run holdfast.Run) {
 	d.opts.Metrics.RunClaimed(run.Kind, run.StartedAt.Sub(run.CreatedAt))
 	d.opts.Logger.InfoContext(ctx, "run was claimed", "run", run.ID, "attempt", run.Attempt,

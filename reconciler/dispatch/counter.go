@@ -21,7 +21,7 @@ type candidate struct {
 	share share
 }
 
-// counters are where claims wait, one for all that take the same runs: each run that is
+// counters are where claims wait, one for all that want the same runs: each run that is
 // queued or ends wakes one of them, which looks on behalf of the others.
 type counters struct {
 	mu sync.Mutex
@@ -36,7 +36,7 @@ type counter struct {
 	users int
 }
 
-// counterOf says which claims take the same runs.
+// counterOf says which claims want the same runs.
 func counterOf(req protocol.ClaimRequest) string {
 	kinds, projects := slices.Clone(req.Kinds), slices.Clone(req.Projects)
 	slices.Sort(kinds)
@@ -44,8 +44,8 @@ func counterOf(req protocol.ClaimRequest) string {
 	return fmt.Sprintf("%q %q %q %t", req.Runner, kinds, projects, isolates(req.Isolation))
 }
 
-// place returns the place of a claim, behind those that take the same runs; leave is to be
-// called in the end.
+// place returns the place of a claim, behind those that want the same runs; leave has to
+// be called in the end.
 func (d handout) place(req protocol.ClaimRequest) (place *queue.Place[candidate], leave func()) {
 	key := counterOf(req)
 	d.counters.mu.Lock()
@@ -109,15 +109,16 @@ const (
 	claimsServed = 64
 )
 
-// look looks at the queue for so many claims. Where no run that they take is queued, that is
-// found out by one query instead of nine, and none is to be expected without a word.
+// look looks at the queue on behalf of that many claims. If no run that they want is queued,
+// one query finds that out instead of nine, and none is to be expected without a
+// notification.
 func (d handout) look(ctx context.Context, of protocol.ClaimRequest, wanted int) (queue.Found[candidate], error) {
 	var found queue.Found[candidate]
 	some, err := d.opts.Store.AnyQueued(ctx, holdfast.ClaimFilter{Kinds: claimKinds(of), Projects: of.Projects, Runner: of.Runner})
 	if err != nil {
 		return found, fmt.Errorf("look at the queue: %w", err)
 	}
-	found.Unsure = some // a backoff or a provider's break may end, or a lock, without a word
+	found.Unsure = some // a backoff, a provider's break or a lock may end without a notification
 	if !some || d.draining.Load() {
 		return found, nil
 	}
@@ -160,8 +161,8 @@ func (t *notedTurns) Took(lane holdfast.Lane) {
 	t.Turns.Took(lane)
 }
 
-// room is for how many more runs there is one, by all limits. What is offered beyond it would
-// be refused by the claim itself, one after the other.
+// room is how many more runs all limits allow. What is offered beyond it would be refused by
+// the claim itself, one after the other.
 type room struct {
 	limits     Limits
 	load       load
@@ -187,8 +188,8 @@ func (r *room) takes(lane holdfast.Lane) bool {
 	return true
 }
 
-// missOf is what became of a candidate, by the error of its claim; queue.MissNone if the claim
-// is over with it.
+// missOf classifies why a candidate was not claimed, by the error of its claim; queue.MissNone
+// if the claim is over with it.
 func missOf(err error) queue.Miss {
 	var weak *notIsolatedError
 	switch {
@@ -204,5 +205,5 @@ func missOf(err error) queue.Miss {
 	}
 }
 
-// errTaken is of a run that somebody else claims, or has claimed.
+// errTaken: somebody else claims the run, or has claimed it.
 var errTaken = fmt.Errorf("somebody else has it: %w", holdfast.ErrConflict)

@@ -28,7 +28,7 @@ type Options struct {
 	Now     func() time.Time // nil means time.Now
 }
 
-// Limits bound runs. None has a default of its own: the reconciler's apply.
+// Limits bound runs. None has its own default: the reconciler's apply.
 type Limits struct {
 	Runs     int            // at once in the fleet
 	Drift    int            // drift checks at once
@@ -56,7 +56,7 @@ type Dispatcher struct {
 	breakers *breaker.Breakers
 	*agents       // some of its methods are the Dispatcher's
 	waiting  bool // queued runs may say that no agent executes them; the sweep's own
-	idle     bool // another replica saw to silent attempts; the sweep's own
+	idle     bool // another replica handled silent attempts; the sweep's own
 
 	renewals *renewals
 	signs    *signs
@@ -102,10 +102,10 @@ func New(opts Options) (*Dispatcher, error) {
 	return d, nil
 }
 
-// Drain stops the handing out of runs, for a shutdown.
+// Drain stops handing out runs, for a shutdown.
 func (d *Dispatcher) Drain() { d.draining.Store(true) }
 
-// Queued says that a run was queued: agents that wait for one look again, at all
+// Queued reports that a run was queued: agents that wait for one look again, at all
 // replicas.
 func (d *Dispatcher) Queued(ctx context.Context) { d.opts.Fleet.Wake(ctx, TopicWork) }
 

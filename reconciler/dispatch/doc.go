@@ -1,4 +1,4 @@
-// Package dispatch hands queued runs to agents and takes in how they end.
+// Package dispatch hands queued runs to agents and records how they end.
 //
 // It owns the life of an attempt: its claim (lock first, then the record), its
 // credential, its heartbeats and the renewal of its lock, the sweep for agents

@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
-// Finish records how an attempt ended, by its agent's word as far as that can be;
-// what cannot is recorded as an error. A second delivery of the same result is
-// an ErrFenced: the first one was taken.
+// Finish records how an attempt ended, as its agent says, as far as that is possible;
+// what is not is recorded as an error. A second delivery of the same result is an
+// ErrFenced: the first one was accepted.
 func (d *Dispatcher) Finish(ctx context.Context, ref holdfast.AttemptRef, result protocol.Result) error {
 	run, err := d.opts.Store.Run(ctx, ref.Run)
 	if err != nil {
@@ -65,9 +65,9 @@ func outcome(
 	return run
 }
 
-// retried is a run whose attempt failed for a transient cause. What is refused the
-// lock of its state's backend uses none of the retries: it is tried again until
-// the time to wait for a lock is over, and then ends.
+// retried is a run whose attempt failed for a transient cause. An attempt that is
+// refused the lock of its state's backend uses none of the retries: it is tried again
+// until the time to wait for a lock is over, and then ends.
 func retried(run holdfast.Run, now time.Time, limits Limits) holdfast.Run {
 	var pause time.Duration
 	again := run.Retries < limits.Retries
@@ -96,8 +96,8 @@ func requeued(run holdfast.Run, reason holdfast.Reason) holdfast.Run {
 	return run
 }
 
-// Kill ends an attempt of which no result will come, for a person who says so:
-// it is not known whether its engine still works, so nothing continues automatically.
+// Kill ends an attempt whose result will never come, at a person's request: nobody
+// knows whether its engine still works, so nothing continues automatically.
 func (d *Dispatcher) Kill(ctx context.Context, run holdfast.Run, why string) error {
 	result := killed(run, why)
 	result.Failure.Transient = false
@@ -105,11 +105,11 @@ func (d *Dispatcher) Kill(ctx context.Context, run holdfast.Run, why string) err
 	return err
 }
 
-// endFunc stores the end of an attempt: one of the Store's, or EndSilent.
+// endFunc stores the end of an attempt: a method of the Store, or EndSilent.
 type endFunc func(ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, resources []holdfast.Resource) (holdfast.Run, error)
 
-// end stores how an attempt at a run ended, lets its lock go, and has everybody told. The
-// run is as the caller has read it, which may be some time ago.
+// end stores how an attempt at a run ended, releases its lock, and notifies everybody.
+// The run is as the caller has read it, which may be some time ago.
 func (d *Dispatcher) end(
 	ctx context.Context, ref holdfast.AttemptRef, run holdfast.Run, result protocol.Result, store endFunc,
 ) (holdfast.Run, error) {
@@ -192,15 +192,15 @@ func (d *Dispatcher) saveOutcome(
 }
 
 // nameEngine gives an apply that may have begun, and whose agent died before it could say
-// with which engine, the one of the plan that it had to match: what comes next is not to
-// have another one write the state without a word.
+// with which engine, the one of the plan that it had to match: otherwise the next run
+// could let another one write the state unnoticed.
 func (r results) nameEngine(ctx context.Context, run *holdfast.Run) {
 	if run.EngineName != "" || !run.Begun || !run.Kind.Writes() {
 		return
 	}
 	for _, review := range decision.ComparedWith(*run) {
 		plan, err := r.store.Run(ctx, review.Run)
-		if err != nil { // such as that it is not kept any longer
+		if err != nil { // such as that it is no longer kept
 			r.logger.WarnContext(ctx, "engine of a reviewed plan is not known", "run", run.ID, "plan", review.Run, "err", err)
 		} else if plan.EngineName != "" {
 			run.EngineName, run.EngineVersion = plan.EngineName, plan.EngineVersion

@@ -14,9 +14,9 @@ import (
 // not, as the time for which it may wait for a lock passes meanwhile.
 func paced(run holdfast.Run) bool { return run.First() && run.Status != holdfast.RunRetrying }
 
-// firstAt is from when on a first plan may be handed out, given the lanes that were
-// served within the last hour: so that there are no more of them in an hour than the
-// limit, they keep a distance. It holds for all replicas, and across their restarts.
+// firstAt is the time from which a first plan may be handed out, given the lanes that
+// were served within the last hour: they are spaced so that there are no more of them
+// in an hour than the limit. It holds for all replicas, and across their restarts.
 func (l Limits) firstAt(lately []holdfast.Lane) time.Time {
 	var last time.Time
 	for _, lane := range lately {

@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/protocol"
 )
 
-// notIsolatedError is of a plan that an agent does not get, as it isolates no engines and
-// the pull request is from a fork, or may be. It is a holdfast.ErrConflict: other runs are
-// tried.
+// notIsolatedError says that an agent does not get a plan because it isolates no engines
+// and the pull request is from a fork, or may be. It is a holdfast.ErrConflict: other runs
+// are tried.
 type notIsolatedError struct{ pr holdfast.PullRequestRef }
 
 func (e *notIsolatedError) Error() string {
@@ -23,7 +23,7 @@ func (e *notIsolatedError) Error() string {
 func (e *notIsolatedError) Is(target error) bool { return target == holdfast.ErrConflict }
 
 const (
-	// forkKept is for how long agents that isolate no engines are offered no plan of a pull
+	// forkKept is how long agents that isolate no engines are offered no plan of a pull
 	// request from a fork, without another look at its record: that stays one.
 	forkKept = 10 * time.Minute
 	// unreadKept is the same for one that cannot be read.

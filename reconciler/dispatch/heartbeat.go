@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/protocol"
 )
 
-// Heartbeat takes in that an attempt lives, renews its lock, and tells it whether to
+// Heartbeat records that an attempt lives, renews its lock, and tells it whether to
 // continue. A beat counts whether it can be stored or not.
 func (d *Dispatcher) Heartbeat(
 	ctx context.Context, ref holdfast.AttemptRef, beat protocol.Heartbeat,
@@ -25,7 +25,7 @@ func (d *Dispatcher) Heartbeat(
 	}
 	d.beats(run, beat.Process)
 	if run.Reason == holdfast.ReasonAgentSilent {
-		if err := d.heard(ctx, run); err != nil { // the next one says it again
+		if err := d.heard(ctx, run); err != nil { // the next one reports it again
 			d.opts.Logger.WarnContext(ctx, "end of an agent's silence was not recorded", "run", run.ID, "err", err)
 		}
 	}

@@ -39,7 +39,7 @@ func newResults(store Store, logger *slog.Logger, now func() time.Time) results 
 
 // inventory is what a cluster consists of, as a run has found it in the state.
 type inventory struct {
-	takes     bool                // the run says it
+	takes     bool                // the run reports it
 	resources []holdfast.Resource // nil: it could not be read
 	err       error               // why
 }
@@ -158,7 +158,7 @@ func (o *owed) due() []holdfast.Run {
 	return due
 }
 
-// How long the next try of what is owed is put off.
+// How long the next try is put off.
 const (
 	owedBase = 2 * time.Second
 	owedMost = 5 * time.Minute
@@ -223,7 +223,7 @@ func (r results) appliedPlan(ctx context.Context, run holdfast.Run) (holdfast.Pl
 }
 
 // changedBy are the addresses that a run has created or changed: all that it had
-// planned if it ended well, else what it got done.
+// planned if it ended well, otherwise what it got done.
 func changedBy(run holdfast.Run, plan holdfast.Plan) map[string]bool {
 	changed := make(map[string]bool)
 	switch {

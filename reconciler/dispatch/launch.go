@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/protocol"
 )
 
-// Launches is a Dispatcher as those see it who launch attempts, and what was launched.
+// Launches is the Dispatcher for those who launch attempts, with what was launched.
 type Launches struct{ *Dispatcher }
 
 // ClaimLaunch claims a run for a runner that launches what executes it, as Claim does for an
@@ -88,7 +88,7 @@ func (d Launches) LaunchedAttempts(ctx context.Context, runner string) ([]protoc
 }
 
 // NoteLaunch says on the run of an attempt, for people to see, what its start waits for;
-// with an empty reason nothing.
+// with an empty reason, nothing.
 func (d Launches) NoteLaunch(ctx context.Context, ref holdfast.AttemptRef, reason holdfast.Reason, detail string) error {
 	run, err := d.opts.Store.Run(ctx, ref.Run)
 	if err != nil || run.Status != holdfast.RunRunning || run.Ref() != ref {
@@ -142,8 +142,8 @@ func failedStart(cause holdfast.Reason, detail string, again bool) protocol.Resu
 	}
 }
 
-// EndDead ends an attempt of which it is proven that its processes are dead, and that has
-// sent no result. An apply may have begun.
+// EndDead ends an attempt whose processes are proven to be dead and that has sent no
+// result. An apply may have begun.
 func (d Launches) EndDead(ctx context.Context, ref holdfast.AttemptRef, cause holdfast.Reason, detail string) error {
 	run, err := d.opts.Store.Run(ctx, ref.Run)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // it, in bytes.
 const maxPlanDocument = 512 << 20
 
-// causePlanDocument is why an attempt ends errored of which the plan is not what
-// it says.
+// causePlanDocument is the cause of an attempt that ends errored because its plan is
+// not what it says.
 const causePlanDocument = holdfast.CauseUnreadablePlan
 
 // recordPlan derives what an attempt's plan would do from the document that it has
@@ -36,7 +36,8 @@ func (r results) recordPlan(
 	}
 	plan, document, err := r.readDocument(ctx, ref.Run, result.PlanDigest)
 	var bad *badPlanError
-	// What is damaged stays so, and the attempt is to end; a store that is away comes back.
+	// What is damaged stays so, and the attempt is to end; a store that is unavailable
+	// comes back.
 	if err != nil && !errors.As(err, &bad) && !errors.Is(err, holdfast.ErrUnavailable) && r.unread.lasts(ref) {
 		bad = &badPlanError{err}
 	}
@@ -161,8 +162,8 @@ func (r results) readInfo(ctx context.Context, run string) (info plandoc.Info, e
 	return info, nil
 }
 
-// readPatience is for how long what an attempt has left may not be readable before
-// that counts as what is wrong with it.
+// readPatience is how long what an attempt has left may not be readable before that
+// counts as what is wrong with it.
 const readPatience = 10 * time.Minute
 
 // unread remembers since when what attempts have left cannot be read. It is safe for

@@ -124,7 +124,8 @@ func (f faultyDisk) Artefact(ctx context.Context, run, name string) (io.ReadClos
 	return f.artefacts.Artefact(ctx, run, name)
 }
 
-// TestTakePlanFromAStoreThatIsAway: however long it is away, the plan is not called unreadable.
+// TestTakePlanFromAStoreThatIsAway: however long it is unavailable, the plan is not called
+// unreadable.
 func TestTakePlanFromAStoreThatIsAway(t *testing.T) {
 	t.Parallel()
 	document, info, digest, err := plandoctest.Artefacts(holdfast.Plan{Counts: holdfast.Counts{Delete: 3}})

@@ -119,7 +119,7 @@ type Locker interface {
 	Release(ctx context.Context, key, owner string) error
 }
 
-// Fleet is who knows the clusters: the reconciler.
+// Fleet knows the clusters; the reconciler is one.
 type Fleet interface {
 	Source
 	Reader
@@ -188,7 +188,7 @@ type Waker interface {
 	Wake(ctx context.Context, topic string)
 }
 
-// Metrics hears of what happens. Its methods must not block.
+// Metrics is notified of what happens. Its methods must not block.
 type Metrics interface {
 	RunEnded(kind holdfast.RunKind, status holdfast.RunStatus, reason holdfast.Reason)
 	RunClaimed(kind holdfast.RunKind, waited time.Duration)

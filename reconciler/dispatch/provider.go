@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
 )
 
-// ObserveProvider lets the end of an attempt bear on the breaker of its cloud, and tells
-// everybody whom that concerns.
+// ObserveProvider applies the end of an attempt to the breaker of its cloud, and
+// notifies everybody concerned.
 func (d *Dispatcher) ObserveProvider(ctx context.Context, run holdfast.Run) {
 	provider := run.Document.Provider
 	until, moved, err := d.breakers.Ended(ctx, run)
@@ -56,8 +56,8 @@ const (
 	topicProvider = "provider:" // and a word of toldOf
 )
 
-// Woken takes in a topic of Wake, this replica's or another one's. It ignores
-// those that are not the Dispatcher's.
+// Woken handles a topic of Wake, this replica's or another one's. It ignores those that
+// are not the Dispatcher's.
 func (d *Dispatcher) Woken(topic string) {
 	if topic == TopicWork {
 		d.claimable()
@@ -66,8 +66,8 @@ func (d *Dispatcher) Woken(topic string) {
 	}
 }
 
-// observeOther is ObserveProvider by another replica's word: "NAME:NANOSECONDS", zero for a
-// provider that is well.
+// observeOther is ObserveProvider by another replica's message: "NAME:NANOSECONDS", zero
+// for a provider that is well.
 func (d *Dispatcher) observeOther(word string) {
 	i := strings.LastIndexByte(word, ':')
 	if i <= 0 {
@@ -95,15 +95,15 @@ func (d *Dispatcher) claimable() {
 	d.counters.wake()
 }
 
-// HeldUntil is when the next run of a provider may be handed out; the zero time
-// if now.
+// HeldUntil is when the next run of a provider may be handed out; the zero time means
+// now.
 func (d *Dispatcher) HeldUntil(provider string) time.Time { return d.breakers.Until(provider) }
 
 // Held are the providers of which no run is handed out now, sorted.
 func (d *Dispatcher) Held() []string { return d.breakers.Held() }
 
 // CapWait is why no run of a cluster is handed out: its provider is held back, or that
-// or its project has as many runs as it may. Empty if it is not that.
+// or its project has as many runs as it may. Empty if none of this is so.
 func (d *Dispatcher) CapWait(ctx context.Context, c holdfast.Cluster) (reason holdfast.Reason, detail string, err error) {
 	if until := d.HeldUntil(c.Provider); c.Provider != "" && !until.IsZero() {
 		return holdfast.ReasonProviderThrottled, decision.ThrottledText(c.Provider, until), nil

@@ -14,7 +14,8 @@ import (
 // What replicas tell one another of agents: each agent speaks to any of them.
 
 const (
-	// sharedFor is how long other replicas have not been told of a sign of life, at most.
+	// sharedFor is the longest time for which other replicas are not notified of a sign
+	// of life.
 	sharedFor = 8 * time.Second
 	// rollTries bounds how often two replicas get into each other's way.
 	rollTries = 5
@@ -23,7 +24,7 @@ const (
 // roll is how a Dispatcher shares what it hears of agents.
 type roll struct{ *Dispatcher }
 
-// hear is agents.heard by the word of all replicas.
+// hear is agents.heard with what all replicas know.
 func (d roll) hear(ctx context.Context, req protocol.ClaimRequest) error {
 	for range rollTries {
 		if d.isShared(req) {
@@ -83,7 +84,7 @@ func (a *agents) wouldHear(req protocol.ClaimRequest) (was string, err error) {
 	return was, nil
 }
 
-// merge takes in what other replicas have heard. The later sign of life counts.
+// merge adds what other replicas have heard. The later sign of life counts.
 func (a *agents) merge(signs []replica.AgentSign) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,7 +115,7 @@ func (a *agents) merge(signs []replica.AgentSign) {
 	}
 }
 
-// refresh takes in all agents that other replicas have heard of.
+// refresh adds all agents that other replicas have heard of.
 func (d roll) refresh(ctx context.Context) error {
 	signs, err := d.opts.Fleet.HeardAgents(ctx, "")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
-// places tell of runners, as they are on record.
+// places are the runners on record.
 type places struct{ store Runners }
 
 // mostOf is how many runs a runner may have at once; zero: any number.
@@ -29,8 +29,8 @@ func (p places) mostOf(ctx context.Context, runner string) (int, error) {
 	return rec.Document.MaxRuns, nil
 }
 
-// waits is why a run is not handed out as its runner has as many as it may; empty if
-// it has not.
+// waits says that a run is not handed out because its runner has as many as it may;
+// empty if it has not.
 func (p places) waits(ctx context.Context, run holdfast.Run, load load) (reason holdfast.Reason, detail string, err error) {
 	runner := run.RunnerName()
 	most, err := p.mostOf(ctx, runner)
@@ -54,7 +54,7 @@ func (p places) types(ctx context.Context) (map[string]runnerspec.Type, error) {
 }
 
 // allServed reports whether each runner with runs that wait has living agents for all kinds
-// of runs. Of one whose agents are started for each run, who starts them tells.
+// of runs. For a runner whose agents are started for each run, its launcher reports that.
 func (d sweep) allServed(ctx context.Context, types map[string]runnerspec.Type) (bool, error) {
 	for runner, kind := range types {
 		if !kind.Standing() || !slices.ContainsFunc(holdfast.AgentKinds(), func(kind holdfast.RunKind) bool {

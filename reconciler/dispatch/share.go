@@ -10,10 +10,11 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// othersLooked is for how long it is taken to stay so whether there are clusters of others.
+// othersLooked is how long it is assumed to stay so whether there are clusters of
+// others.
 const othersLooked = time.Minute
 
-// shares know who has all running runs, and whether there are others.
+// shares is who has all running runs, and whether there are others.
 type shares struct {
 	store  Clusters
 	limits Limits
@@ -91,7 +92,7 @@ func (h *shares) hasOthers(ctx context.Context, filter holdfast.ClusterFilter) (
 	return all > these, nil
 }
 
-// limits has a filter leave out those of whom all running runs are, if only the last run
+// limits makes a filter leave out those that have all running runs, if only the last run
 // of the fleet is left.
 func (s share) limits(filter *holdfast.ClaimFilter) {
 	if s.running < s.last {

@@ -24,7 +24,7 @@ func (r *renewals) confirmed(run string) {
 	delete(r.since, run)
 }
 
-// unconfirmed is for how long nobody could confirm the run's lock, as far as is known here:
+// unconfirmed is how long nobody could confirm the run's lock, as far as is known here:
 // another replica may have confirmed it until shortly before this one failed to. A replica
 // that never did starts to count now.
 func (r *renewals) unconfirmed(run string, between time.Duration) time.Duration {
@@ -68,7 +68,7 @@ type beat struct {
 	known  bool      // one came after this replica had started to look
 }
 
-// heard takes in a sign of life.
+// heard records a sign of life.
 func (s *signs) heard(ref holdfast.AttemptRef, step string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *signs) heard(ref holdfast.AttemptRef, step string, at time.Time) {
 	s.beats[ref] = b
 }
 
-// observe takes in what the records have of all running attempts.
+// observe reads what the records have of all running attempts.
 func (s *signs) observe(running []attempt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +108,8 @@ func (s *signs) missed() {
 	}
 }
 
-// unheard is for how long there was no new sign of life of an attempt; zero if it was
-// not looked at yet. It is known if there was one since this replica looks.
+// unheard is how long there was no new sign of life of an attempt; zero if it was not
+// looked at yet. It is known if there was one since this replica looks.
 func (s *signs) unheard(ref holdfast.AttemptRef) (silence time.Duration, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +120,8 @@ func (s *signs) unheard(ref holdfast.AttemptRef) (silence time.Duration, known b
 	return time.Since(b.seen), b.known
 }
 
-// onto returns a run with its newest sign of life and the step of that. One of a time that
-// has not come yet was told by a clock that is ahead, or was set back since: it came when it
+// onto returns a run with its newest sign of life and the step of that. One with a time in
+// the future came from a clock that is ahead, or was set back since: it counts from when it
 // was seen here.
 func (s *signs) onto(run holdfast.Run, now time.Time) holdfast.Run {
 	s.mu.Lock()

@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-dev/holdfast/protocol"
 )
 
-// sweep is how a Dispatcher deals with what nobody reports of.
+// sweep is how a Dispatcher deals with attempts that nobody reports.
 type sweep struct{ *Dispatcher }
 
-// Sweep looks for running attempts whose leases have ended without a word, and
-// deals with them, and for queued runs that nobody executes. It is to be called
-// several times within a lease, and by one goroutine.
+// Sweep looks for running attempts whose leases have ended silently, and deals with
+// them, and for queued runs that nobody executes. It is to be called several times
+// within a lease, and by one goroutine.
 func (d *Dispatcher) Sweep(ctx context.Context) error {
 	d.results.recordOwed(ctx)
 	running, err := sweep{d}.attempts(ctx)
@@ -28,7 +28,7 @@ func (d *Dispatcher) Sweep(ctx context.Context) error {
 	case !sweeps:
 		d.idle = true
 		return errors.Join(errs...)
-	case d.idle: // nobody may have been able to record signs of life until now
+	case d.idle: // perhaps no sign of life could be recorded until now
 		d.idle, d.waiting = false, true
 		d.signs.missed()
 	}
@@ -54,7 +54,7 @@ type attempt struct {
 	heartbeatAt time.Time
 }
 
-// attempts lists the running ones and takes in their signs of life.
+// attempts lists the running ones and records their signs of life.
 func (d sweep) attempts(ctx context.Context) (running []attempt, err error) {
 	err = d.opts.Store.EachRunning(ctx, func(ref holdfast.AttemptRef, agent string, heartbeatAt time.Time) {
 		running = append(running, attempt{ref, agent, heartbeatAt})
@@ -129,10 +129,10 @@ func (d sweep) unserved(ctx context.Context) error {
 	return nil
 }
 
-// silent deals with an attempt whose lease has ended without a word: heard is its last sign
-// of life that the records had. What cannot write is queued again. What can is let go only
-// if it certainly writes no more: in our own backend, when nothing holds the state's lock
-// (the attempt's credential ends with the attempt). Elsewhere we wait for its agent, or for a
+// silent deals with an attempt whose lease has ended silently: heard is its last sign of life
+// that the records had. What cannot write is queued again. What can write is released only if
+// it certainly writes no more: in our own backend, when nothing holds the state's lock (the
+// attempt's credential ends with the attempt). Elsewhere we wait for its agent, or for a
 // person who unlocks. Another replica may have heard of it, or have ended it, meanwhile.
 func (d sweep) silent(ctx context.Context, run holdfast.Run, heard time.Time) error {
 	if run.Kind.Writes() && !holdfast.OwnState(run.StateLocation) {
@@ -153,8 +153,8 @@ func (d sweep) silent(ctx context.Context, run holdfast.Run, heard time.Time) er
 	return err
 }
 
-// markSilent says on a run, for people to see, that nothing is heard of it and
-// that nobody may end it but its agent or a person.
+// markSilent says on a run, for people to see, that it is silent and that only its
+// agent or a person may end it.
 func (d sweep) markSilent(ctx context.Context, run holdfast.Run) error {
 	if run.Reason == holdfast.ReasonAgentSilent {
 		return nil
@@ -183,16 +183,16 @@ func (d *Dispatcher) heard(ctx context.Context, run holdfast.Run) error {
 	return nil
 }
 
-// reap ends the attempts that the server believes to be with an agent which does
-// not know them: they died with its former process, or their assignment never
-// arrived. One that was handed to the very process ends at once. One of a former
-// process in the same folder ends only when it no longer sends heartbeats, as folders can
-// be copied: doubtful says that there are such. One that was handed to a process with
-// another folder, or of a kind or a project that the agent's token has nothing to do
-// with, is not this agent's to end, whatever its id. Nor is one of a former process
-// that writes and holds its state's lock: an engine has begun there, and whoever has
-// that folder now would know of it. Sweep ends all those, if they are silent and
-// certainly write no more. Only runs of this agent that it does not know are read.
+// reap ends the attempts that the server believes to be with an agent which does not know
+// them: they died with its former process, or their assignment never arrived. One that
+// was handed to this process ends at once. One of a former process in the same folder
+// ends only when it no longer sends heartbeats, as folders can be copied: doubtful says
+// that this happened. One that was handed to a process with another folder, or of a kind
+// or a project that the agent's token has nothing to do with, is not this agent's to end,
+// whatever its id. Nor is one of a former process that writes and holds its state's lock:
+// an engine has begun there, and whoever has that folder now would know of it. Sweep ends
+// all those, if they are silent and certainly write no more. Only runs of this agent that
+// it does not know are read.
 func (d *Dispatcher) reap(ctx context.Context, req protocol.ClaimRequest) (doubtful bool, err error) {
 	running, err := sweep{d}.attempts(ctx)
 	if err != nil {
@@ -240,8 +240,8 @@ func (d sweep) mayLive(ref holdfast.AttemptRef) bool {
 	return silence <= d.opts.Limits.Lease/2
 }
 
-// unknown is the result of an attempt that its agent does not execute. The very process
-// that it was given to lives: if it was never heard of there, it was not taken.
+// unknown is the result of an attempt that its agent does not execute. The process that
+// it was given to is alive: if that never mentioned it, it was not accepted.
 func unknown(run holdfast.Run, req protocol.ClaimRequest) protocol.Result {
 	result := killed(run, "its agent no longer knows it")
 	if run.AgentProcess == req.Process && run.Step == "" {

@@ -32,8 +32,8 @@ func (d *Dispatcher) Authorize(ctx context.Context, ref holdfast.AttemptRef, tok
 }
 
 // token is the credential of one attempt. Its fence is part of it: records that were put
-// back from a backup count attempts again, and whoever has one of before must not be taken
-// for the attempt that has its number now.
+// back from a backup count attempts again, and the holder of an earlier one must not be
+// taken for the attempt that has its number now.
 func (d *Dispatcher) token(ref holdfast.AttemptRef) string {
 	mac := hmac.New(sha256.New, d.opts.TokenKey)
 	fmt.Fprintf(mac, "%s/%d/%d", ref.Run, ref.Attempt, ref.Fence)

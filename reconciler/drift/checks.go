@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
 
-// queue queues a drift check of a cluster, whose decisions the caller
-// has locked. If one is queued or running already that is returned. Who calls it wakes
-// the agents, without that lock.
+// queue queues a drift check of a cluster, whose decisions the caller has locked. If
+// one is queued or running already that is returned. The caller wakes the agents,
+// without that lock.
 func (k *Keeper) queue(ctx context.Context, cluster string, reason holdfast.Reason, actor string) (holdfast.Run, error) {
 	newest, err := k.opts.Store.NewestRun(ctx, holdfast.Request{Cluster: cluster}) // before all else is read
 	if err != nil {

@@ -66,8 +66,8 @@ type Dispatcher interface {
 	Queued(ctx context.Context)
 	// Freed returns a channel that is closed when next a run was queued or has ended.
 	Freed() <-chan struct{}
-	// Held are the providers of which no run is handed out, and HeldUntil until when
-	// none of one is; zero if they are.
+	// Held are the providers of which no run is handed out, and HeldUntil is the time
+	// until which none of one is; zero if they are.
 	Held() []string
 	HeldUntil(provider string) time.Time
 }
@@ -123,11 +123,11 @@ func NewKeeper(opts Options) *Keeper {
 	return &Keeper{Rooms: opts.Rooms, Peers: opts.Peers, opts: opts, due: queue.NewBroadcast()}
 }
 
-// Wake has the schedule looked at: a check may be due.
+// Wake asks for a look at the schedule: a check may be due.
 func (k *Keeper) Wake() { k.due.Send() }
 
-// Pass queues the checks that are due, if this replica may, and returns how long it may
-// be until there is more to do.
+// Pass queues the checks that are due, if this replica may, and returns how long to
+// wait until there may be more to do.
 func (k *Keeper) Pass(ctx context.Context) (time.Duration, error) {
 	if !k.opts.Settings.Leads() {
 		return latest, nil

@@ -12,9 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
-// readPatience is for how long after a check its plan may not be readable: an
-// object store may be away. Then the check has failed, as the cluster has other
-// things to do.
+// readPatience is how long after a check its plan may not be readable: an object store
+// may be unavailable. Then the check has failed, as the cluster has other things to do.
 const readPatience = time.Minute
 
 // Record makes the cluster's record say what a check has found.
@@ -66,8 +65,8 @@ func (k *Keeper) finding(
 	return &f, "", nil
 }
 
-// checkedDrift is what is remembered of drift after a check, or after the rules
-// have changed that its findings are seen through.
+// checkedDrift is what is remembered of drift after a check, or after a change of the
+// ignore rules.
 func checkedDrift(in decision.Input, run holdfast.Run, found *decision.Finding, why string) holdfast.DriftState {
 	rec, was := in.Cluster, in.Cluster.Drift
 	at := run.FinishedAt
@@ -103,8 +102,8 @@ func checkedDrift(in decision.Input, run holdfast.Run, found *decision.Finding, 
 	return s
 }
 
-// revertedBy is the apply that has reverted the drift which is on record, or has
-// tried to; empty if now says that another one is there.
+// revertedBy is the apply that reverted the drift on record, or tried to; empty if now
+// has other drift.
 func revertedBy(in decision.Input, now holdfast.DriftState) string {
 	was := in.Cluster.Drift
 	switch {
@@ -124,9 +123,9 @@ func revertedBy(in decision.Input, now holdfast.DriftState) string {
 	return ""
 }
 
-// isBack reports whether something that the last apply has reverted has drifted
-// again, to whatever value: what is set by somebody else all the time is not fought
-// over.
+// isBack reports whether something that the last apply has reverted has drifted again,
+// to whatever value: Holdfast does not fight with whatever sets a value again and
+// again.
 func isBack(in decision.Input, now holdfast.DriftState) bool {
 	run, ok := decision.RevertOf(in.Cluster, in.Runs)
 	return ok && run.ID == in.Cluster.Applied.Run && slices.ContainsFunc(now.Causes, func(cause string) bool {
@@ -134,8 +133,8 @@ func isBack(in decision.Input, now holdfast.DriftState) bool {
 	})
 }
 
-// Reserve names the apply that is about to revert a cluster's drift in its
-// record: of several replicas that come to it at once, one does.
+// Reserve names the apply that is about to revert a cluster's drift in its record: of
+// several replicas that try at once, one succeeds.
 func (k *Keeper) Reserve(ctx context.Context, in decision.Input) (holdfast.ClusterRecord, string, error) {
 	now, err := k.Records.Moment(ctx, in.Cluster.Name)
 	if err != nil {

@@ -43,7 +43,7 @@ func (k *Keeper) Found(ctx context.Context, cluster string) (holdfast.DriftRepor
 	return report, nil
 }
 
-// Report is what there is to tell of a cluster's drift.
+// Report is everything that is known of a cluster's drift.
 func (k *Keeper) Report(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.DriftReport, error) {
 	report := decision.DriftOutline(rec)
 	if rec.Drift.Run == "" {

@@ -15,14 +15,14 @@ import (
 
 const (
 	soonest = time.Second        // between two passes, whatever happens
-	latest  = record.DriftLatest // what no wake-up has told is seen then
+	latest  = record.DriftLatest // what no wake-up announced is seen then
 
-	// deferredFor is when a cluster is looked at again that is due and may not
-	// be checked, for a reason that is not in its record.
+	// deferredFor is how long a cluster that is due is put off if it may not be
+	// checked, for a reason that is not in its record.
 	deferredFor  = 10 * time.Minute
 	deferredMost = 500 // in one pass
-	// unrecordedFor is the same for one whose check has just ended, or about which a
-	// decision is being made.
+	// unrecordedFor is the same for a cluster whose check has just ended, or about
+	// which a decision is being made.
 	unrecordedFor = 10 * time.Second
 )
 
@@ -102,8 +102,8 @@ func (k *Keeper) pass(ctx context.Context) (time.Duration, error) {
 	return next.Sub(now), nil
 }
 
-// room is how many checks may be queued. Those that wait for a cloud which
-// has a break take nobody's place.
+// room is how many checks may be queued. Those that wait for a provider whose runs are
+// held back are not counted.
 func (k *Keeper) room(ctx context.Context) (int, error) {
 	most, held := 2*k.opts.Settings.Checks, k.Dispatcher.Held()
 	checks, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{
@@ -151,7 +151,7 @@ func (k *Keeper) checkDue(
 	case held.After(now):
 		fresh.Drift.Due = held
 	}
-	// It is put off first, whatever follows: of two that come to it one continues.
+	// It is put off first, whatever follows: of two that try, one continues.
 	if _, saveErr := k.opts.Store.SaveCluster(ctx, fresh); errors.Is(saveErr, holdfast.ErrConflict) {
 		return false, nil
 	} else if saveErr != nil {
@@ -162,7 +162,7 @@ func (k *Keeper) checkDue(
 			return true, nil
 		}
 	}
-	if err != nil { // one that is in trouble must not keep all others waiting
+	if err != nil { // one with trouble must not keep all others waiting
 		level := slog.LevelWarn
 		if errors.Is(err, holdfast.ErrConflict) {
 			level = slog.LevelDebug
@@ -182,7 +182,7 @@ func (k *Keeper) unrecorded(ctx context.Context, cluster string) (fresh holdfast
 	}
 	_, check := decision.DriftChecked(in)
 	if run := in.Drift; run != nil && run.ID > in.Cluster.Drift.Run && decision.NewerThanApplied(in, *run) {
-		check = check || in.Now.Sub(run.FinishedAt) < deferredFor // whyever it does not count, the next one may not either
+		check = check || in.Now.Sub(run.FinishedAt) < deferredFor // whatever the reason, the next one may not count either
 	}
 	_, apply := decision.RecordOutcome(in)
 	if check || apply {

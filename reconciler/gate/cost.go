@@ -9,7 +9,7 @@ import (
 )
 
 // cost: what plan adds to the monthly price is within all limits, or those who may have approved
-// it. An older plan, of which the cost is not known, is within none.
+// it. An older plan, whose cost is not known, is within none.
 func cost(pr holdfast.PullRequestRecord, terms Terms, plan holdfast.Run, runs []holdfast.Run) holdfast.Gate {
 	g := holdfast.Gate{Name: holdfast.GateCost}
 	switch {
@@ -60,7 +60,7 @@ func approvedBy(given []approval, people []string) string {
 	return ""
 }
 
-// costOpeners says what lets a plan pass that is not within a limit.
+// costOpeners says what lets a plan that is not within a limit pass.
 func costOpeners(limit holdfast.CostTerms, plan holdfast.Run) string {
 	other := "a plan that adds " + limit.String()
 	if plan.Cost == nil {

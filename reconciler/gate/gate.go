@@ -18,10 +18,10 @@ type Terms struct {
 	Details  holdfast.GateTerms
 }
 
-// Of returns the conditions of terms, in order and each once, as they stand for that
-// cluster of a pull request. Plan is what would be applied, the zero Run if there is
-// nothing yet, and runs are the cluster's others: an approval of one that came to the
-// same counts for plan, too.
+// Of returns the conditions of terms, in order and each once, with how far they are met
+// for that cluster of a pull request. Plan is what would be applied, the zero Run if
+// there is nothing yet, and runs are the cluster's others: an approval of one that came
+// to the same counts for plan, too.
 func Of(pr holdfast.PullRequestRecord, terms Terms, plan holdfast.Run, runs []holdfast.Run) []holdfast.Gate {
 	var gates []holdfast.Gate
 	for _, name := range terms.Requires {
@@ -132,7 +132,7 @@ func approvals(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run,
 	return given, unique(void)
 }
 
-// Objectors are those whose request for changes stands, sorted.
+// Objectors are the people whose request for changes is in force, sorted.
 func Objectors(pr holdfast.PullRequestRecord) []string {
 	var by []string
 	for _, v := range pr.Verdicts {
@@ -144,9 +144,9 @@ func Objectors(pr holdfast.PullRequestRecord) []string {
 	return slices.Compact(by)
 }
 
-// mergeable: the forge's last word before the merge was that it would let the
-// pull request be merged. After a merge that it did not say so of (an admin can
-// pass over what protects a branch) somebody may stand for it.
+// mergeable: the forge's last word before the merge was that it would let the pull
+// request be merged. After a merge for which it did not say so (an admin can bypass
+// branch protection) somebody may approve it instead.
 func mergeable(pr holdfast.PullRequestRecord, cluster string) holdfast.Gate {
 	g := holdfast.Gate{Name: holdfast.GateMergeable, Met: pr.Mergeable}
 	merged := pr.State == holdfast.PullRequestMerged
@@ -231,7 +231,7 @@ func same(pr holdfast.PullRequestRecord, plan holdfast.Run, runs []holdfast.Run)
 }
 
 // Alike reports whether two records of a pull request have the same reviews, and the same
-// approvals that stand.
+// approvals in force.
 func Alike(a, b holdfast.PullRequestRecord) bool {
 	reviews := slices.EqualFunc(a.Verdicts, b.Verdicts, func(v, w holdfast.Verdict) bool {
 		return v.By == w.By && v.Approves == w.Approves && v.Head == w.Head && v.At.Equal(w.At)

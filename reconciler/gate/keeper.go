@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// fresh is how long what the forge has said of a pull request's approvals is
-// taken for its present word: the clusters of a merge are applied one by one.
+// fresh is how long the forge's last answer about a pull request's approvals counts as
+// current: the clusters of a merge are applied one by one.
 const fresh = 10 * time.Second
 
 // Forge is what a Keeper asks a forge for.
@@ -27,7 +27,7 @@ type Forge interface {
 // there, if it was: was is the state of the pull request on record.
 type Intact func(ctx context.Context, pr holdfast.PullRequest, was holdfast.PullRequestState) (bool, error)
 
-// Keeper knows which approvals still stand. It is safe for concurrent use.
+// Keeper knows which approvals are still in force. It is safe for concurrent use.
 type Keeper struct {
 	forge  func(repo string) Forge
 	intact Intact
@@ -50,9 +50,9 @@ func NewKeeper(forge func(repo string) Forge, intact Intact, now func() time.Tim
 	return &Keeper{forge: forge, intact: intact, now: now, said: make(map[holdfast.PullRequestRef]word)}
 }
 
-// Check returns the approvals of a pull request with those ended that stand no
-// longer: its giver may no longer write, or the comment is gone or says
-// something else. It asks the forge about each that counts for the head.
+// Check returns the approvals of a pull request with those ended that are no longer in
+// force: its giver may no longer write, or the comment is gone or says something else.
+// It asks the forge about each that counts for the head.
 func (k *Keeper) Check(ctx context.Context, pr holdfast.PullRequestRecord) ([]holdfast.Approval, error) {
 	approvals := slices.Clone(pr.Approvals)
 	forge := k.forge(pr.Repo)
@@ -83,7 +83,7 @@ func (k *Keeper) Check(ctx context.Context, pr holdfast.PullRequestRecord) ([]ho
 	return approvals, nil
 }
 
-// Standing returns a pull request with the reviews and approvals that stand now, by what
+// Standing returns a pull request with the reviews and approvals in force now, by what
 // the forge said less than ten seconds ago; false if it has to be asked, since the record
 // has changed meanwhile, or that is longer ago.
 func (k *Keeper) Standing(pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, bool) {
@@ -101,9 +101,8 @@ func (k *Keeper) Standing(pr holdfast.PullRequestRecord) (holdfast.PullRequestRe
 	return pr, true
 }
 
-// Fresh is Standing by what the forge says at this moment: a review may have
-// been written that no delivery has told of yet, and of a comment of ours that somebody
-// has edited.
+// Fresh is Standing by what the forge says at this moment: no delivery may have
+// reported a review yet, or that somebody edited a comment of ours.
 func (k *Keeper) Fresh(ctx context.Context, pr holdfast.PullRequestRecord) (holdfast.PullRequestRecord, error) {
 	forge := k.forge(pr.Repo)
 	if forge == nil {
@@ -114,7 +113,7 @@ func (k *Keeper) Fresh(ctx context.Context, pr holdfast.PullRequestRecord) (hold
 	if err != nil {
 		return pr, fmt.Errorf("ask for the reviews of %s: %w", pr.PullRequestRef, err)
 	}
-	// After the reviews: what they speak of was there then.
+	// After the reviews: what they refer to was there then.
 	intact, err := k.intact(ctx, found, pr.State)
 	if err != nil {
 		return pr, fmt.Errorf("see what the reviews of %s speak of: %w", pr.PullRequestRef, err)

@@ -57,7 +57,7 @@ func Waived(pr holdfast.PullRequestRecord, cluster string) []string {
 	return ids
 }
 
-// waiversOf are the waivers that stand for a cluster, of what of says.
+// waiversOf returns the waivers that are in force for a cluster, of those that of says.
 func waiversOf(pr holdfast.PullRequestRecord, cluster string, of func(holdfast.Approval) bool) (all []holdfast.Approval) {
 	for _, a := range pr.Approvals {
 		if a.Waives != "" && a.Head == pr.Head && a.Ended == "" && isFor(a, cluster) && of(a) {

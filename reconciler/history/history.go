@@ -51,7 +51,7 @@ func ofBranch(cluster string, limit int) holdfast.RunFilter {
 // long before its merge, by the code host's clock, a run of a pull request may be dated.
 const mergePage, clocksApart = 200, 24 * time.Hour
 
-// Merge returns the runs of a cluster's tracked branch that stand for the merge of a
+// Merge returns the runs of a cluster's tracked branch that represent the merge of a
 // pull request, newest first: of recent, which is what Branch has returned, or of older
 // ones if more runs than these were made since. Runs from before the merge are not read.
 func Merge(

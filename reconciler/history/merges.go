@@ -19,8 +19,8 @@ const mergesRead, mergesMore = 20, 4
 
 // Merges calls look with the merged pull requests of a repository that change a cluster,
 // the last merged one first and each once, until all that were read together are done:
-// those before them are, too. However many merges wait, all of them are found, and
-// of a cluster with a long past only the newest are read.
+// those before them are, too. However many merges wait, all of them are found, and for a
+// cluster with a long history only the newest are read.
 func Merges(
 	ctx context.Context, from PullRequests, repo, cluster string, look func(pr holdfast.PullRequestRecord) (done bool, err error),
 ) error {

@@ -12,16 +12,16 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// patience is for how long what a run has left may not be readable before it counts as
-// not kept: a disk may get well again.
+// patience is how long what a run has left may not be readable before it counts as not
+// kept: a disk may recover.
 const patience = 10 * time.Minute
 
 // maxUnread bounds what is remembered of what cannot be read.
 const maxUnread = 4096
 
-// Patient reads what runs leave behind for those that have other things to do. What could
-// not be read for ten minutes counts as not kept until it can be read: a blob that is damaged
-// or gone stays so. A store that is away (ErrUnavailable) says nothing of what it keeps,
+// Patient reads what runs leave behind, and does not wait forever for it. What could not be
+// read for ten minutes counts as not kept until it can be read: a blob that is damaged or
+// gone stays so. A store that is unavailable (ErrUnavailable) says nothing of what it keeps,
 // however long that takes. It is safe for concurrent use.
 type Patient struct {
 	from   Artefacts
@@ -62,7 +62,7 @@ func (p *Patient) failed(ctx context.Context, what string, err error) error {
 	since, known := p.since[what]
 	if !known {
 		if len(p.since) >= maxUnread {
-			clear(p.since) // the worst that can come of it is a longer wait
+			clear(p.since) // at worst the wait is longer
 		}
 		p.since[what] = p.now()
 	}

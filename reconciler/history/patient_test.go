@@ -83,7 +83,7 @@ func TestPatientCountsFailuresOfTheStore(t *testing.T) {
 	}
 }
 
-// A store that is away for an hour has lost nothing.
+// A store that is unavailable for an hour has lost nothing.
 func TestPatientWaitsForAStoreThatIsAway(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)

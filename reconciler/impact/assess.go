@@ -93,7 +93,7 @@ func (a *assessments) of() []holdfast.PullRequestRef {
 // changedTemplate is a published template that a pull request changes.
 type changedTemplate struct {
 	name, dir string
-	from, to  *templates.Template // from: on the base; nil if it is new there, or at fault
+	from, to  *templates.Template // from: on the base; nil if it is new there, or has faults
 }
 
 // snapshot is what a repository says of clusters, and where.
@@ -108,10 +108,10 @@ type templateUser struct {
 	doc document.Document
 }
 
-// Assess records what the pull request's changes of templates would do to the
-// clusters that are made from them, and adds the samples to be planned to its
-// clusters. Before is the record as it was. What is recorded of an impact is made
-// of what rec.Assessed says: a record that was not saved has it made again.
+// Assess records what the pull request's changes of templates would do to the clusters
+// that are made from them, and adds the samples to be planned to its clusters. Before
+// is the record as it was. The recorded impact follows from rec.Assessed: if the record
+// was not saved, it is made again.
 func (k *Keeper) Assess(
 	ctx context.Context, name string, from, to *catalog.Catalog, before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord,
 ) error {
@@ -143,7 +143,7 @@ func (k *Keeper) Assess(
 	var impacts []rollout.Impact
 	budget := repo.Samples
 	for i, t := range changed {
-		if repo.Samples > 0 && !rec.AllSamples { // one budget for all, of which what one leaves goes to the others
+		if repo.Samples > 0 && !rec.AllSamples { // one budget for all: what one leaves goes to the others
 			repo.Samples = (budget + len(changed) - i - 1) / (len(changed) - i)
 		}
 		impact, chosen, err := k.assessTemplate(ctx, repo, t, from, to, fleet, samples, rec)
@@ -160,7 +160,7 @@ func (k *Keeper) Assess(
 	return nil
 }
 
-// Forget leaves nothing of what a pull request would have done.
+// Forget removes what is known of a pull request's effects.
 func (k *Keeper) Forget(ctx context.Context, ref holdfast.PullRequestRef) error {
 	k.memory.take(ref)
 	if err := k.opts.Store.SaveImpacts(ctx, ref, nil); err != nil {
@@ -255,7 +255,7 @@ func (k *Keeper) fleet(
 	return fleet, unseen, nil
 }
 
-// assessmentKey is of all that an impact depends on.
+// assessmentKey is a digest of all that an impact depends on.
 func (k *Keeper) assessmentKey(
 	rec *holdfast.PullRequestRecord, from *catalog.Catalog, fleet map[string]snapshot, unseen []string,
 ) holdfast.Digest {

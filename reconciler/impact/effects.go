@@ -17,7 +17,7 @@ import (
 // request is open: with each push to a fleet all the other clusters are asked
 // about again, and to render them takes seconds where there are thousands.
 
-// effectsKept is of how many pull requests that is remembered. Of ten thousand
+// effectsKept is for how many pull requests that is remembered. Of ten thousand
 // clusters it is some three megabytes each.
 const effectsKept = 16
 
@@ -74,7 +74,7 @@ func (a *assessments) keep(ref holdfast.PullRequestRef, template string, now eff
 	a.effects[ref][template] = now
 }
 
-// effectsDependOn is of all that the effects of a template's change depend on,
+// effectsDependOn is a digest of all that the effects of a template's change depend on,
 // the documents aside; empty if that is not known.
 func (a *assessor) effectsDependOn(t changedTemplate) holdfast.Digest {
 	digest := holdfast.NewDigester("effects")
@@ -162,7 +162,7 @@ func (a *assessor) effect(
 		return effect{kind: effectSame}, nil, nil
 	}
 	e = effect{kind: effectChange, key: a.alike(change), digest: after.Digest}
-	if before == nil && applied != "" { // what it changes from is not known: it is like no other
+	if before == nil && applied != "" { // its former content is not known: it is like no other
 		digest := holdfast.NewDigester("applied")
 		digest.Add(string(e.key), string(applied))
 		e.key = digest.Digest()
@@ -191,9 +191,9 @@ func (a *assessor) applied(ctx context.Context, user templateUser) (*templates.R
 	return root, last.SourceDigest, err
 }
 
-// alike tells clusters apart whose root modules change in the same way, and whose
-// values differ that reach what changes: what the effect of a change of the code
-// depends on these, be it a count or a name.
+// alike distinguishes clusters whose root modules change in the same way but whose
+// values that reach the change differ: the effect of a change of the code, such as of a
+// count or a name, depends on these.
 func (a *assessor) alike(change templates.RootChange) holdfast.Digest {
 	a.mu.Lock()
 	reach, known := a.reaches[change.Key]
@@ -222,8 +222,8 @@ func (a *assessor) wordsOf(change templates.RootChange) func() []string {
 	}
 }
 
-// identity is of all that a template is made of, in a tree that it was read from;
-// empty if that is not known.
+// identity is a digest of all that a template is made of, in a tree that it was read
+// from; empty if that is not known.
 func identity(tree holdfast.Tree, t *templates.Template) string {
 	document, err := tree.Hash(t.File)
 	if err != nil {

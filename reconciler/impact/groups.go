@@ -19,9 +19,9 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
-// usersOf returns the clusters that are made from a template: by its name, and
-// in its own repository by its folder. Documents that are at fault on their own,
-// claimed twice, or under a name that belongs to another repository, do not count.
+// usersOf returns the clusters that are made from a template: by its name, and in its
+// own repository by its folder. Documents with faults of their own, claimed twice, or
+// under a name that belongs to another repository, do not count.
 func (k *Keeper) usersOf(
 	ctx context.Context, t changedTemplate, own string, fleet map[string]snapshot,
 ) ([]templateUser, error) {
@@ -50,8 +50,8 @@ func (k *Keeper) usersOf(
 	return slices.CompactFunc(out, func(a, b templateUser) bool { return a.doc.Cluster.Name == b.doc.Cluster.Name }), nil
 }
 
-// dropForeign removes the documents of a repository whose names belong to another
-// one. Of those that are its own no record is read: there may be thousands.
+// dropForeign removes the documents of a repository whose names belong to another one.
+// No record of its own is read: there may be thousands.
 func (k *Keeper) dropForeign(ctx context.Context, repo string, users map[string]templateUser) error {
 	if len(users) == 0 {
 		return nil
@@ -162,8 +162,8 @@ func (a *assessor) forbidden(user templateUser, root *templates.Root) bool {
 	return root != nil && len(a.k.opts.Fleet.Forbidden(user.cat.Repo, user.doc, root.StateLocation)) > 0
 }
 
-// before renders a cluster as it is without the pull request; nil if it is at
-// fault or not there.
+// before renders a cluster as it is without the pull request; nil if it has faults or
+// is not there.
 func (a *assessor) before(ctx context.Context, user templateUser) (*templates.Root, holdfast.Faults, error) {
 	if user.cat != a.to {
 		return a.k.opts.Resolver.Resolve(ctx, user.cat.Tree, user.doc)
@@ -228,12 +228,12 @@ func (a *assessor) sorted() []*group {
 	return groups
 }
 
-// samples are the clusters to plan, to show what a template's change would do: one
-// of each group as far as the budget goes, or with all every one. Clusters that
-// the merge applies are planned in any case: their groups come last, as something
-// of them is known. But what is made from a folder is there to try things out, more
-// often than not, and does not stand for those that name a version. Clusters that
-// the pull request changes otherwise are planned for what their own change is.
+// samples are the clusters to plan, to show what a template's change would do: one of
+// each group as far as the budget goes, or with all every one. Clusters that the merge
+// applies are planned in any case: their groups come last, as something of them is
+// known. But what is made from a folder is there to try things out, more often than
+// not, and does not represent those that name a version. Clusters that the pull request
+// changes otherwise are planned for what their own change is.
 func (k *Keeper) samples(
 	ctx context.Context, repo Repository, groups []*group, former []holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) ([]holdfast.PullRequestCluster, error) {
@@ -274,8 +274,8 @@ func (k *Keeper) samples(
 }
 
 // maySample reports whether a cluster may be planned to show what a template's change
-// would do. Who writes the change decides which clusters it reaches, and so which
-// of them a sample can be.
+// would do. The author of the change decides which clusters it reaches, and so which of
+// them can be the sample.
 func (r Repository) maySample(c holdfast.Cluster) bool {
 	return len(r.SampleEnvironments) == 0 || slices.ContainsFunc(r.SampleEnvironments, func(glob string) bool {
 		ok, err := doublestar.Match(glob, c.Environment)
@@ -283,7 +283,7 @@ func (r Repository) maySample(c holdfast.Cluster) bool {
 	})
 }
 
-// merged is 1 if the merge applies some of the group, else 0.
+// merged is 1 if the merge applies some of the group, otherwise 0.
 func (g *group) merged() int {
 	if g.Clusters[0].Reach == rollout.ReachMerge {
 		return 1
@@ -300,7 +300,7 @@ func (g *group) sample(name string) holdfast.PullRequestCluster {
 }
 
 // chooseSample chooses the cluster that is planned for its group: the one that was, if
-// it is still in it, else the first that is applied. There is none if none can be
+// it is still in it, otherwise the first that is applied. There is none if none can be
 // planned.
 func (k *Keeper) chooseSample(
 	ctx context.Context, g *group, names []string, former []holdfast.PullRequestCluster,
@@ -343,10 +343,9 @@ func (k *Keeper) plannable(ctx context.Context, g *group, names []string) ([]str
 	return out, nil
 }
 
-// plannable reports whether a cluster's record has nothing against its plan: what is
-// wrong with its document among others, such as a state that is another one's,
-// stands there alone. One that waits for the very version that is prepared is at
-// fault until then.
+// plannable reports whether a cluster's record allows its plan: conflicts of its
+// document with others, such as a state that is another one's, are recorded only there.
+// A cluster that waits for the version that is prepared has a fault until then.
 func (g *group) plannable(name string, rec holdfast.ClusterRecord) bool {
 	m := g.members[name]
 	return m.coming || rec.Name == "" || rec.Deletion != nil || rec.Owner == m.user.cat.Repo && len(rec.Desired.Faults) == 0

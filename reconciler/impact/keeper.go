@@ -77,8 +77,8 @@ func NewKeeper(opts Options) *Keeper {
 	return k
 }
 
-// Saved notes that an assessment is on record: it need not be made again while
-// nothing that it depends on changes. An empty one says that none is.
+// Saved notes that an assessment is on record: it need not be made again while nothing
+// that it depends on changes. An empty key: none is.
 func (k *Keeper) Saved(ref holdfast.PullRequestRef, assessed holdfast.Digest) {
 	if assessed == "" {
 		k.Drop(ref)
@@ -87,9 +87,9 @@ func (k *Keeper) Saved(ref holdfast.PullRequestRef, assessed holdfast.Digest) {
 	k.memory.put(ref, assessed)
 }
 
-// ForgetRepository has all pull requests of a repository assessed afresh: another replica has
-// led it.
+// ForgetRepository makes the next looks assess all pull requests of a repository afresh:
+// another replica has led it.
 func (k *Keeper) ForgetRepository(repo string) { k.memory.forget(repo) }
 
-// Drop has a pull request assessed afresh at the next look.
+// Drop makes the next look assess a pull request afresh.
 func (k *Keeper) Drop(ref holdfast.PullRequestRef) { k.memory.take(ref) }

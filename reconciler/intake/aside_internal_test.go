@@ -428,7 +428,7 @@ func (w *drawnWorld) check(t *testing.T, h *drawnHistory, git *gitsource.Source,
 	return beside, others
 }
 
-// drawnDiff compares records but for what they were made from.
+// drawnDiff compares records except for what they were made from.
 func drawnDiff(t *testing.T, got, want holdfast.PullRequestRecord) string {
 	t.Helper()
 	var texts []string

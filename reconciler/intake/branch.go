@@ -162,10 +162,10 @@ func (b *branches) tracked(ctx context.Context, repo Repository) (holdfast.Repos
 	}
 }
 
-// takeHead brings the records from what a former head of the tracked branch
-// said to what the present one does, and returns the clusters to decide about,
-// and of which of them there is news, and the pull requests that were merged for it.
-// Plain: nothing but the head is new.
+// takeHead brings the records from what a former head of the tracked branch said to
+// what the current one does, and returns the clusters to decide about, and of which of
+// them there is news, and the pull requests that were merged for it. Plain: nothing but
+// the head is new.
 func (b *branches) takeHead(
 	ctx context.Context, repo Repository, now *branchHead, retagged catalog.TagSet, all, plain bool,
 ) (asked map[string]bool, merged []int, err error) {

@@ -37,7 +37,7 @@ func (p *pullRequests) keepComment(
 const commentsLooked = 5
 
 // lookForComments looks for our comments in some open pull requests, and has those written
-// again that somebody has deleted or edited, without a word to us. One that cannot be looked
+// again that somebody has deleted or edited without our knowing. One that cannot be looked
 // for does not keep the others waiting, as they may always come after it.
 func (p *poller) lookForComments(ctx context.Context, repo Repository) error {
 	if repo.Local {

@@ -162,8 +162,8 @@ func TestFailuresThatLast(t *testing.T) {
 	}
 }
 
-// A host that is away with each second look does not hide what is wrong for good; two errors
-// with an outage between them are not that.
+// A host that is unavailable with each second look does not hide what is wrong for good; two
+// errors with an outage between them are not that.
 func TestFailuresThatLastDuringOutages(t *testing.T) {
 	t.Parallel()
 	f, at, broken := newFailures[string](), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), errors.New("too many files")

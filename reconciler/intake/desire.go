@@ -123,7 +123,7 @@ func (b *branches) allNames(ctx context.Context, repo Repository, cat *catalog.C
 	return names, nil
 }
 
-// ownRecord returns a cluster's record if the repository owns it, else the zero
+// ownRecord returns a cluster's record if the repository owns it, otherwise the zero
 // one.
 func (b *branches) ownRecord(ctx context.Context, repo Repository, name string) (holdfast.ClusterRecord, error) {
 	rec, err := b.opts.Store.Cluster(ctx, name)
@@ -288,7 +288,7 @@ func ownDocument(named []catalog.Entry, was string) holdfast.Cluster {
 
 func (b *branches) saveDesired(ctx context.Context, before, rec holdfast.ClusterRecord) error {
 	var runs []holdfast.Run
-	if before.Version > 0 { // else there are none
+	if before.Version > 0 { // otherwise there are none
 		var err error
 		if runs, err = history.Branch(ctx, b.opts.Store, rec.Name); err != nil {
 			return err

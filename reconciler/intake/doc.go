@@ -1,4 +1,4 @@
-// Package intake takes in what Git and the forges say: of a tracked branch what each
+// Package intake records what Git and the forges say: of a tracked branch what each
 // cluster should be, of a pull request what merging it would change.
 //
 // An Intake owns what was last fetched of each repository, which repositories were

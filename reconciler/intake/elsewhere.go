@@ -16,7 +16,7 @@ import (
 // What documents of other repositories say of a cluster that is gone from its own.
 
 // heirElsewhere is why a cluster that is gone must not be destroyed: by the head of another
-// repository that was fetched last, a document there continues it. Of a repository that
+// repository that was fetched last, a document there continues it. For a repository that
 // was not fetched yet, or cannot be read, what was said before holds.
 func (s shared) heirElsewhere(ctx context.Context, rec holdfast.ClusterRecord) (lineage.Doubt, error) {
 	none := lineage.Doubt{}

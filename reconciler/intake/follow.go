@@ -30,7 +30,7 @@ func (i *Intake) Gained(repo string) {
 // this replica does not lead.
 func (i *Intake) HandOver(repo string) Forgotten { return i.marks.handOver(repo) }
 
-// Keep takes HandOver back: it could not be told to another replica.
+// Keep takes HandOver back: no other replica could be notified.
 func (i *Intake) Keep(repo string, f Forgotten) {
 	if f.Relook {
 		i.marks.setRelook(repo)

@@ -172,8 +172,8 @@ func (i *Intake) Resume(ctx context.Context) {
 	}
 }
 
-// ResumeAfter is Resume after another replica has died, with what that may have been told of
-// pull requests that are not on record yet.
+// ResumeAfter is Resume after another replica has died, with what that may have learned of
+// pull requests that are not recorded yet.
 func (i *Intake) ResumeAfter(ctx context.Context) {
 	for name, repo := range i.repos {
 		if err := i.poller.pollOnce(ctx, repo); err != nil && ctx.Err() == nil {
@@ -240,8 +240,8 @@ func (s shared) seen(repo string) bool {
 }
 
 // firstLook is how long what was queued before this process began waits for its repository.
-// A host that is away for longer holds up no apply, and another replica may be the one
-// that reads it.
+// A host that is unavailable for longer holds up no apply, and another replica may be the
+// one that reads it.
 const firstLook = time.Minute
 
 // Awaited reports whether a repository is about to be taken in for the first time.

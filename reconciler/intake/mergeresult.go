@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// mergeResult returns the tree that merging a pull request gives. The forge's
-// own merge is taken if it is that of the present base and head; a pull request
-// of which only the base has moved is merged by us, without asking the forge.
+// mergeResult returns the tree that merging a pull request gives. The forge's own merge
+// is taken if it is that of the current base and head; a pull request of which only the
+// base has moved is merged by us, without asking the forge.
 func (p *pullRequests) mergeResult(
 	ctx context.Context, repo Repository, pr holdfast.PullRequestRecord, known bool,
 ) (head, base holdfast.Revision, tree string, err error) {

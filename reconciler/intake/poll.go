@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
 )
 
-// poller asks again for what deliveries may not have told.
+// poller asks again for what deliveries may not have reported.
 type poller struct {
 	shared
 	gained   *queue.Broadcast // this replica leads one more
@@ -43,7 +43,7 @@ func (p *poller) run(ctx context.Context) error {
 }
 
 // leadLook is how often it is looked at whether this replica still leads a repository, and
-// whether it does without having been told.
+// whether it does without having been notified.
 const leadLook = time.Second
 
 // awaitLead waits until this replica leads a repository; false if ctx is done before.
@@ -87,7 +87,7 @@ func (p *poller) lead(ctx context.Context, repo Repository) {
 }
 
 // pollRepository polls until ctx is done. A poll that failed is tried again soon: it
-// may be the first one of a process, which has to find what the former one was told.
+// may be the first one of a process, which has to find what the former one had learned.
 func (p *poller) pollRepository(ctx context.Context, repo Repository) {
 	var trouble queue.Trouble
 	for failures := 0; ctx.Err() == nil; {
@@ -122,8 +122,8 @@ func (p *poller) pollRepository(ctx context.Context, repo Repository) {
 // twice.
 const resumePatience = 15 * time.Second
 
-// resumeUnread asks for what is on record of a repository that was not taken in: else that was
-// asked for with the head.
+// resumeUnread asks for what is on record of a repository that was not taken in: otherwise
+// that was asked for with the head.
 func (p *poller) resumeUnread(ctx context.Context, repo string) {
 	if p.marks.isResumed(repo) {
 		return
@@ -160,9 +160,9 @@ func (p *poller) recorded(ctx context.Context, repo string) []holdfast.PullReque
 }
 
 // resumePullRequests asks for the open pull requests of a repository on record of which the
-// code host says something else: what it has told a former process may be lost. Those that are
-// as they were it is not asked for one by one: the tracked branch has them looked at when it is
-// taken in.
+// code host says something else: what it reported to a former process may be lost. Those that
+// are as they were it is not asked for one by one: the tracked branch has them looked at when
+// it is taken in.
 func (p *poller) resumePullRequests(ctx context.Context, repo Repository) {
 	open := p.recorded(ctx, repo.Name)
 	if len(open) == 0 {

@@ -160,7 +160,7 @@ type Runners interface {
 	Assess(ctx context.Context, from, to *catalog.Catalog, rec *holdfast.PullRequestRecord) error
 }
 
-// Gates read which approvals of a pull request still stand.
+// Gates read which approvals of a pull request are still in force.
 type Gates interface {
 	Check(ctx context.Context, pr holdfast.PullRequestRecord) ([]holdfast.Approval, error)
 }

@@ -108,7 +108,7 @@ func (h *holds) of(repo string, names []string, read func(names []string) (map[s
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.by[repo].changes == is.changes { // else it was read too early
+	if h.by[repo].changes == is.changes { // otherwise it was read too early
 		h.by[repo] = held{names, documents, is.changes}
 	}
 	return documents, nil

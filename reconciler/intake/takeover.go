@@ -55,7 +55,7 @@ func (b *branches) takeOver(
 		}
 		return taken{ask: true}, err
 	}
-	// Until then it must not begin with an empty state of its own.
+	// Until then it must not begin with its own empty state.
 	b.opts.Logger.InfoContext(ctx, "rename waits", "cluster", rec.Name, "reason", doubt.Why, "err", err)
 	return taken{doubt: true}, nil
 }
@@ -173,9 +173,9 @@ func (b *branches) cancelBeforeRename(ctx context.Context, names ...string) erro
 	return nil
 }
 
-// refusedRename says why the store did not rename: a run is running or a state is
-// still to be saved, somebody has written one of the records (then conflict stands), or
-// the new name is taken.
+// refusedRename says why the store did not rename: a run is running or a state is still
+// to be saved, somebody has written one of the records (then conflict is set), or the
+// new name is taken.
 func (b *branches) refusedRename(ctx context.Context, old, rec holdfast.ClusterRecord, conflict error) error {
 	if errors.Is(conflict, holdfast.ErrUnsaved) {
 		return fmt.Errorf("%w: %s", errBusy, conflict.Error())

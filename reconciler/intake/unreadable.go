@@ -34,7 +34,7 @@ func newFailures[K comparable]() *failures[K] { return &failures[K]{all: make(ma
 
 // last notes a look that has failed, and reports whether this lasts: all looks have failed for
 // a while with what is not transient. During an outage nothing is known, and the while begins
-// afresh after it; but not with each outage of a host that is away again and again.
+// afresh after it; but not with each outage of a host that is unavailable again and again.
 func (f *failures[K]) last(key K, cause error, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
-// What a runner has started where its document said before: the runner is edited while its
-// runs are executed, and nothing tells them. Nothing is started there any longer.
+// What a runner has started where its document said before: a runner may be edited while
+// its runs are executed, which do not notice that. Nothing is started there any longer.
 
 // left is something that was started at a former place.
 type left struct {
@@ -32,9 +32,9 @@ func (l *Launcher) lookBack(ctx context.Context) (all []left, unsure bool) {
 	return all, unsure
 }
 
-// perhapsThere reports whether an attempt that is not known anywhere may have been started at a
-// former place that cannot be asked: not if that was claimed since. It is not started a second
-// time then: the end of that one, which gets nothing for its ticket, would be taken for the
+// perhapsThere reports whether an attempt that no place knows may have been started at a former
+// place that cannot be asked: not if it was claimed since then. It is not started a second time
+// then: the end of that one, which gets nothing for its ticket, would be taken for the
 // attempt's.
 func (l *Launcher) perhapsThere(a protocol.Ticket) bool {
 	return l.unsure && !a.CreatedAt.IsZero() && !l.knownOf(a.AttemptRef).tried && time.Since(a.CreatedAt) >= time.Since(l.began)
@@ -75,8 +75,8 @@ func (l *Launcher) stop(ctx context.Context, ref holdfast.AttemptRef) error {
 	return errors.Join(errs...)
 }
 
-// formerPlace is a former place of a runner: of one that cannot be used any longer nothing is
-// known.
+// formerPlace is a former place of a runner: nothing is known of one that can no longer be
+// used.
 type formerPlace struct {
 	mu   sync.Mutex
 	jobs Jobs // nil: not opened yet, or not to be

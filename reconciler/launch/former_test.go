@@ -14,7 +14,7 @@ import (
 )
 
 // A start that failed half-way is made again, and so is one in the middle of which somebody has
-// died, although there is something by then: a Job without its Secret would wait for ever.
+// died, although there is something by then: a Job without its Secret would wait forever.
 func TestHalfAStart(t *testing.T) {
 	t.Parallel()
 	t.Run("it has failed", func(t *testing.T) {

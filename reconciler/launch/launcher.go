@@ -42,29 +42,30 @@ type Settings struct {
 	Removed bool
 	// Start is how long an attempt may take until its agent has called; zero means 10 min.
 	Start time.Duration
-	// Timeout is of a run, and Grace what its agent then needs to end.
+	// Timeout bounds a run, and Grace is what its agent then needs to end.
 	Timeout, Grace time.Duration
-	// Every is between two looks, if nothing is heard; zero means 1 s.
+	// Every is the time between two looks, if no event comes; zero means 1 s.
 	Every time.Duration
 	// Limits are those of the runs of a cluster; nil: none.
 	Limits func(c holdfast.Cluster) holdfast.RunLimits
 }
 
 const (
-	// lookEvery is between two looks, if nothing is heard and the settings do not say it.
+	// lookEvery is the time between two looks, if no event comes and the settings do
+	// not say.
 	lookEvery = time.Second
 	// startsAtOnce bounds calls that start something.
 	startsAtOnce = 16
-	// lastWord is for how long the result of an attempt may still be on its way, or a
+	// lastWord is how long the result of an attempt may still be on its way, or a
 	// heartbeat, once its processes are known to be dead.
 	lastWord = 5 * time.Second
-	// quotaKept is for how long a quota that was used up makes claims come one by one.
+	// quotaKept is how long a quota that was used up makes claims come one by one.
 	quotaKept = time.Minute
-	// leftAlone is for how long something may exist whose attempt is over: its agent is
+	// leftAlone is how long what was started may outlive its attempt: its agent is
 	// about to end.
 	leftAlone = 30 * time.Second
-	// adoptAfter is the age from which an attempt is started once more that somebody else has
-	// started, and that has not begun: whoever did may have died in the middle of it.
+	// adoptAfter is the age from which an attempt that somebody else has started, and that
+	// has not begun, is started once more: its starter may have died in the middle of it.
 	adoptAfter = 10 * time.Second
 	// recordEvery is how often the record of an attempt that is executed is read, for
 	// whether it is to stop.
@@ -79,7 +80,7 @@ type Launcher struct {
 
 	known   map[holdfast.AttemptRef]*attempt // by run and attempt; of the goroutine that looks
 	orphans map[string]orphan                // what is left over, by its name
-	past    []left                           // what there is at former places, by the present look
+	past    []left                           // what there is at former places, by the current look
 	unsure  bool                             // one of them could not be asked
 	blocked bool                             // by a quota, or as the runner cannot be asked
 	trouble holdfast.Reason                  // that the log has said last
@@ -99,7 +100,7 @@ type attempt struct {
 	tried   bool // this process has tried to start it
 	started bool // and has
 	waits   bool // for a quota, without anything having been started
-	held    bool // it has waited for a quota: others have kept it from starting
+	held    bool // it has waited for a quota that others had used up
 
 	elsewhere bool // the log has said that something else executes it
 }
@@ -200,9 +201,9 @@ func (l *Launcher) Look(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// unstarted reports whether an attempt is to be started: nothing is there for it, or what
-// is there may be half of it, as its start failed or somebody died in the middle of it. To
-// start it again changes nothing of what is there.
+// unstarted reports whether an attempt is to be started: nothing is there for it, or
+// perhaps only half of it, as its start failed or its starter died. Starting it again
+// changes nothing of what is there.
 func (l *Launcher) unstarted(a protocol.Ticket, one standing) bool {
 	switch {
 	case !a.ExchangedAt.IsZero() || one.former:
@@ -221,7 +222,7 @@ func key(ref holdfast.AttemptRef) holdfast.AttemptRef {
 // unknown is what is known of a runner that was not asked yet.
 const unknown holdfast.Reason = "-"
 
-// tell logs once that the runner cannot be asked, and that it can again.
+// tell logs once that the runner cannot be reached, and once that it can again.
 func (l *Launcher) tell(ctx context.Context, err error) {
 	var refused *protocol.LaunchError
 	reason := holdfast.Reason("")
@@ -241,7 +242,7 @@ func (l *Launcher) tell(ctx context.Context, err error) {
 	l.trouble = reason
 }
 
-// present says that runs of this runner are executed.
+// present reports that runs of this runner are executed.
 func (l *Launcher) present(ctx context.Context) error {
 	s := l.opts.Settings
 	id := cmp.Or(s.Agent, protocol.AgentIDOf(l.opts.Runner.Name)+"/launcher/"+protocol.AgentIDOf(s.Replica))

@@ -14,13 +14,13 @@ import (
 	"github.com/holdfast-dev/holdfast/runnerspec"
 )
 
-// Runners are the runners in force, and those that were lately.
+// Runners are the runners in force, and those that were until lately.
 type Runners interface {
 	// LaunchingRunners returns those of types that launch something for each run.
 	LaunchingRunners(ctx context.Context) ([]Launching, error)
 }
 
-// Launching is a runner in force, or one that was lately.
+// Launching is a runner in force, or one that was until lately.
 type Launching struct {
 	runnerspec.Runner
 	// Former are its documents that said another place, where something may be left.
@@ -38,7 +38,7 @@ type OpenFunc func(ctx context.Context, runner runnerspec.Runner) (jobs Jobs, ru
 type PoolOptions struct {
 	Runners Runners
 	Open    OpenFunc
-	// Secrets names the present values of what a runner is reached by; with others it is
+	// Secrets names the current values of what a runner is reached by; with others it is
 	// opened again. Nil: they never change.
 	Secrets    func(ctx context.Context, runner runnerspec.Runner) (string, error)
 	Dispatcher Dispatcher

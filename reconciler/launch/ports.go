@@ -35,7 +35,7 @@ type Claims interface {
 	ClaimLaunch(ctx context.Context, runner, isolation string) (run holdfast.Run, ticket string, err error)
 	// Ticket returns the ticket of an attempt: the same each time.
 	Ticket(ctx context.Context, runner string, ref holdfast.AttemptRef) (string, error)
-	// Present says that somebody is there for the runs of a runner.
+	// Present reports that somebody is there for the runs of a runner.
 	Present(ctx context.Context, req protocol.ClaimRequest) error
 	// Freed returns a channel that is closed when next a run was queued or has ended.
 	Freed() <-chan struct{}

@@ -81,7 +81,7 @@ func (l *Launcher) endAndStop(ctx context.Context, ref holdfast.AttemptRef, caus
 	err := l.opts.Dispatcher.EndUnstarted(ctx, ref, cause, detail, final)
 	switch {
 	case errors.Is(err, holdfast.ErrLocked):
-		return nil // the next look sees to it as to any that is executed
+		return nil // the next look treats it as any that is executed
 	case err != nil && !errors.Is(err, holdfast.ErrFenced):
 		return err // it is tried again, and not stopped before: somebody may have begun
 	}
@@ -130,7 +130,7 @@ func (l *Launcher) settleExecuted(ctx context.Context, a protocol.Ticket, one pr
 	case run.Cancel == "" || run.Ref() != a.AttemptRef || k.stopped:
 		return nil
 	case k.cancel.IsZero():
-		k.cancel = now // the answer to the next heartbeat says it to the agent
+		k.cancel = now // the answer to the next heartbeat tells the agent
 		return nil
 	case now.Sub(k.cancel) < l.opts.Settings.Grace:
 		return nil
@@ -153,14 +153,14 @@ func (l *Launcher) executes(ctx context.Context, a protocol.Ticket, one protocol
 	return false
 }
 
-// orphan is something that exists although its attempt is over.
+// orphan is what still exists although its attempt is over.
 type orphan struct {
 	since   time.Time
 	stopped time.Time // it was last asked to end
 }
 
-// clearOrphans stops what exists although its attempt is over; that of the runner's present
-// place only if the list of it is sure.
+// clearOrphans stops what exists although its attempt is over; at the runner's current
+// place only if the list is complete.
 func (l *Launcher) clearOrphans(ctx context.Context, launched []protocol.Launched, sure bool, running map[holdfast.AttemptRef]bool) error {
 	kept := map[string]orphan{}
 	var errs []error
@@ -178,8 +178,8 @@ func (l *Launcher) clearOrphans(ctx context.Context, launched []protocol.Launche
 	return errors.Join(errs...)
 }
 
-// clearOrphan stops one if it is left over since a while. What does not end is not asked to
-// again at once.
+// clearOrphan stops one if it has been left over for a while. If it does not end, it is not
+// asked again at once.
 func (l *Launcher) clearOrphan(ctx context.Context, one left, where string, running map[holdfast.AttemptRef]bool, kept map[string]orphan) error {
 	if running[one.Ref()] || one.Over {
 		return nil

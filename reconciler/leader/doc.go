@@ -4,7 +4,7 @@
 // It owns the leases: who leads has one that ends by the database's clock, and takes itself
 // for the leader for a shorter time than that. It takes what nobody leads, gives away what it
 // leads more of than others, and everything when the replica ends. It says of replicas that
-// have died without a word that they have.
+// have died silently that they have.
 //
 // The reconciler calls it, and is notified of what it leads from now on before it does. A Keeper
 // without leases is of a server that is alone: it leads everything from the start.

@@ -18,8 +18,8 @@ const (
 	// lives says so: two of them may get lost.
 	leaseTime = 9 * time.Second
 	tickEvery = 2 * time.Second
-	// margin is how much earlier than its lease ends a replica takes itself for no leader:
-	// more than any question to the database takes that it still answers.
+	// margin is how long before the end of its lease a replica no longer counts itself as
+	// leader: longer than any query that the database still answers.
 	margin = 1500 * time.Millisecond
 	// patience is how long what is free is left to replicas that lead less.
 	patience = 2 * time.Second
@@ -40,7 +40,7 @@ const (
 
 // Leases are by the database's clock; *peers.Peers has them.
 type Leases interface {
-	// Renew has those leases of an owner last for ttl that have not ended, and returns all,
+	// Renew extends to ttl those leases of an owner that have not ended, and returns all,
 	// also some that have ended.
 	Renew(ctx context.Context, owner string, ttl time.Duration) ([]replica.Lease, error)
 	// Take makes owner the holder of a lease if nobody is.
@@ -69,7 +69,7 @@ type Hooks struct {
 	Given   func(ctx context.Context) // others may take something now
 }
 
-// Keeper knows who leads what. It is safe for concurrent use.
+// Keeper knows which replica leads what. It is safe for concurrent use.
 type Keeper struct {
 	opts  Options
 	owner string           // in leases
@@ -129,8 +129,8 @@ func (k *Keeper) Led() []string {
 	return slices.DeleteFunc(slices.Clone(k.all), func(repo string) bool { return !k.Leads(repo) })
 }
 
-// Place is the repository, or Fleet, whose leader sees to what is of a repository: of one
-// that is not configured here that is who leads the fleet.
+// Place is the repository, or Fleet, whose leader is responsible for a repository: for
+// one that is not configured here that is the leader of the fleet.
 func (k *Keeper) Place(repo string) string {
 	if slices.Contains(k.all, repo) {
 		return repo
@@ -149,7 +149,7 @@ func (k *Keeper) Took(repo string) {
 	k.nudge.Send()
 }
 
-// Taken reports whether who leads a repository had taken it in a moment ago.
+// Taken reports whether the leader of a repository had read it a moment ago.
 func (k *Keeper) Taken(repo string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -157,7 +157,7 @@ func (k *Keeper) Taken(repo string) bool {
 	return led && k.table.ready[repo] == owner
 }
 
-// Nudge has the leases looked at at once: something may be free.
+// Nudge asks for a look at the leases at once: something may be free.
 func (k *Keeper) Nudge() { k.nudge.Send() }
 
 // Run takes and keeps leases until ctx is done.
@@ -247,7 +247,7 @@ func (k *Keeper) isOver() bool {
 	return k.over
 }
 
-// confirm takes in what the database says. What another replica holds, or nobody, is no
+// confirm follows what the database says. What another replica holds, or nobody, is no
 // longer led here.
 func (k *Keeper) confirm(now table, began time.Time) {
 	k.mu.Lock()
@@ -264,8 +264,7 @@ func (k *Keeper) confirm(now table, began time.Time) {
 	}
 }
 
-// tellDeaths says once of each replica that has ended without giving its lease back that it
-// has.
+// tellDeaths reports once each replica that has ended without giving its lease back.
 func (k *Keeper) tellDeaths(now table) {
 	died := false
 	for owner := range now.living {
@@ -314,13 +313,13 @@ func (k *Keeper) takeFree(ctx context.Context, now table, at time.Time) error {
 	return nil
 }
 
-// gain makes this replica the leader of what it has the lease of.
+// gain makes this replica the leader of what it has the lease for.
 func (k *Keeper) gain(repo string, now table, began time.Time) {
 	k.opts.Hooks.Gaining(repo)
 	k.mu.Lock()
 	delete(k.taken, repo)
 	k.held[repo], now.owner[repo] = true, k.owner
-	if len(k.held) == 1 { // else the others end earlier
+	if len(k.held) == 1 { // otherwise the others end earlier
 		k.until = began.Add(leaseTime - margin)
 	}
 	over := k.over
@@ -348,7 +347,7 @@ func (k *Keeper) count() int {
 	return len(k.held)
 }
 
-// recordTaken puts on record what was taken in here.
+// recordTaken records what was read here.
 func (k *Keeper) recordTaken(ctx context.Context) error {
 	k.mu.Lock()
 	var missing []string

@@ -12,9 +12,9 @@ import (
 
 // DestroyedFirst are the clusters that have to be gone before one that was removed, whose
 // record is rec, is destroyed: those that depend on it. A removed one depends on what it
-// was applied with: what its document said beyond that, perhaps with a fault, nothing can
-// correct any longer. Where that is a circle, as by changes that were applied one by one,
-// the first by name does not wait for the others.
+// was applied with: what its document said beyond that, perhaps with a fault, can no
+// longer be corrected. Where that is a circle, as by changes that were applied one by
+// one, the first by name does not wait for the others.
 func (r *Reader) DestroyedFirst(ctx context.Context, rec holdfast.ClusterRecord) ([]holdfast.Relation, error) {
 	dependents, err := r.dependents(ctx, rec.Name)
 	if err != nil {
@@ -91,8 +91,8 @@ func (r *Reader) removedCircle(ctx context.Context, rec holdfast.ClusterRecord) 
 	return circle, nil
 }
 
-// removedParents adds the removed ones of some clusters to parents, each with what it stands
-// on, and returns those that it has not yet.
+// removedParents adds the removed ones of some clusters to parents, each with what it
+// depends on, and returns those that it has not yet.
 func (r *Reader) removedParents(ctx context.Context, names []string, parents map[string][]string) (next []string, err error) {
 	for some := range slices.Chunk(names, byname.AtOnce) {
 		records, err := byname.Records(ctx, r.store, some)

@@ -32,8 +32,8 @@ func Held(d holdfast.Desired, doubt Doubt) holdfast.Desired {
 	return d
 }
 
-// How reasons are worded that name a document. Records of an earlier version have what they
-// name in these words only.
+// The wording of reasons that name a document. Records of an earlier version have what they
+// name in this text only.
 const (
 	withName   = `, with the name "`
 	sameOr     = ": if it is the same cluster, "

@@ -30,7 +30,7 @@ func (r *Reader) formerNotFound(
 	}
 	if rec.Name != "" {
 		if own, err := r.Inherited(ctx, rec); err != nil || own.Run != "" {
-			return notFound{}, err // it was renamed long ago, or has a state of its own
+			return notFound{}, err // it was renamed long ago, or has its own state
 		}
 	}
 	old, err := r.store.Cluster(ctx, doc.RenamedFrom)
@@ -70,9 +70,10 @@ func settled(repo string, rec holdfast.ClusterRecord, doc holdfast.Cluster) bool
 }
 
 // nearName is the hint to a former name that nobody knows: the nearest of the clusters
-// that a tree has no more, or else of those that it has.
+// that a tree no longer has, or else of those that it has.
 func (r *Reader) nearName(ctx context.Context, cat *catalog.Catalog, doc holdfast.Cluster) (string, error) {
-	// Documents at fault are looked at with each head: only the record of the hint is decoded.
+	// Documents with faults are looked at with each head: only the record of the hint is
+	// decoded.
 	names, err := r.store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: cat.Repo})
 	if err != nil {
 		return "", fmt.Errorf("list clusters of %q: %w", cat.Repo, err)
@@ -128,7 +129,7 @@ func (r *Reader) doubtfulHeir(ctx context.Context, cat *catalog.Catalog, rec hol
 
 // HeirElsewhere is why a cluster that is gone from its repository must not be destroyed: a
 // document of the tree of another one says that it continues from it. That is a fault there, and
-// no word about its end. Applied is what there is of the cluster: a repository that may not
+// does not confirm its end. Applied is what there is of the cluster: a repository that may not
 // define such a one does not keep it.
 func (r *Reader) HeirElsewhere(
 	ctx context.Context, cat *catalog.Catalog, rec holdfast.ClusterRecord, applied holdfast.Applied,
@@ -140,7 +141,7 @@ func (r *Reader) HeirElsewhere(
 		}
 		for _, name := range some {
 			if records[name].Applied.Run != "" {
-				continue // it has a state of its own
+				continue // it has its own state
 			}
 			for _, e := range cat.Named(name) {
 				c := e.Doc.Cluster
@@ -159,7 +160,7 @@ const elsewherePrefix = "it may be the one that continues as "
 func ofRepository(repo string) string { return fmt.Sprintf(" of repository %q: ", repo) }
 
 // SaidIn reports whether a cluster's document counts as missing for what HeirElsewhere has
-// found in a repository. Records of an earlier version have that in its words only.
+// found in a repository. Records of an earlier version have that in its text only.
 func SaidIn(d holdfast.Desired, repo string) bool {
 	switch {
 	case d.Missing == "":

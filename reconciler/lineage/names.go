@@ -68,9 +68,9 @@ func inherited(rec holdfast.ClusterRecord, runs []holdfast.Run) holdfast.Applied
 	return applied
 }
 
-// Heirs are the names under which a tree says that a cluster continues, without
-// those that have taken over from an earlier one of that name: renamedFrom may
-// stay in a document for ever.
+// Heirs are the names under which a tree says that a cluster continues, without those
+// that have taken over from an earlier one of that name: renamedFrom may stay in a
+// document forever.
 func (r *Reader) Heirs(ctx context.Context, cat *catalog.Catalog, name string) ([]string, error) {
 	var out []string
 	for _, to := range cat.Renamed(name) {
@@ -90,8 +90,8 @@ func hadName(rec holdfast.ClusterRecord, name string) bool {
 	return rec.Applied.Run != "" && rec.Applied.Document.RenamedFrom == name
 }
 
-// notRenamed is the fault of a document whose former name is still defined, goes
-// to another one as well, is nobody's, or cannot go to this one, which is a cluster
+// notRenamed is the fault of a document whose former name is still defined, goes to
+// another one as well, belongs to nothing, or cannot go to this one, which is a cluster
 // already.
 func (r *Reader) notRenamed(
 	ctx context.Context, cat *catalog.Catalog, doc document.Document, rec holdfast.ClusterRecord, branch Branch,

@@ -50,8 +50,8 @@ func (r *Reader) HeldFor(ctx context.Context, repo string, names []string) (map[
 
 // Retitled returns the documents that are perhaps that of a cluster which was applied and
 // is gone, with another name: they say what it said, are in its place, or it was held for
-// them before, whatever they say by now. Those that were next to it are clusters of their
-// own, and so are those whose clusters were applied in its place by now.
+// them before, whatever they say by now. Those that were next to it are separate
+// clusters, and so are those whose clusters were applied in its place by now.
 func (r *Reader) Retitled(
 	ctx context.Context, cat *catalog.Catalog, since string, gone holdfast.Cluster, rec holdfast.ClusterRecord,
 ) ([]holdfast.Cluster, error) {
@@ -121,7 +121,7 @@ func newSince(before *catalog.Catalog, claims []catalog.Entry, gone holdfast.Clu
 	})
 }
 
-// inPlace reports whether a new document has come to the place of one which is gone, by the
+// inPlace reports whether a new document has taken the place of one which is gone, by the
 // same change: to its file; to a new file that is called after it; or anywhere, if its name
 // is the former one with a slip. What it says does not matter. One that was only moved, or
 // that continues another cluster, is accounted for. A change after that of the removal

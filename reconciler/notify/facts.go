@@ -71,7 +71,7 @@ func (o observed) document() holdfast.Cluster {
 	return o.cluster.Applied.Document
 }
 
-// waiting is for what a cluster waits that does not come without somebody.
+// waiting is what a cluster waits for, if that needs a person.
 func (o observed) waiting() (event outgoing.NotificationEvent, n outgoing.Notification, waits bool) {
 	rec, info := o.cluster, o.cluster.Waiting.Info()
 	if rec.Waiting == "" || rec.Deletion != nil || info.Effect != holdfast.Blocks {

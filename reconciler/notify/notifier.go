@@ -44,7 +44,7 @@ type Outbox interface {
 // Outcomes end claims.
 type Outcomes interface {
 	NotificationsSent(ctx context.Context, ids ...string) error
-	// NotificationsFailed has everything wait until notBefore that waits for a channel, and
+	// NotificationsFailed defers everything that waits for a channel until notBefore, and
 	// gives up what has waited for longer than patience. It returns how many of each.
 	NotificationsFailed(ctx context.Context, channel, cause string, notBefore time.Time, patience time.Duration) (waiting, givenUp int, err error)
 	// ForgetNotifications removes what was sent and was not noticed since a time.
@@ -92,7 +92,7 @@ func New(opts Options) *Notifier {
 	}
 }
 
-// Decided has a cluster looked at about which something was decided on the tracked branch.
+// Decided asks for a look at a cluster after a decision on the tracked branch.
 func (n *Notifier) Decided(in decision.Input) {
 	if n != nil && in.PullRequest == nil && in.Cluster.Name != "" {
 		n.looks.Add(in.Cluster.Name)
@@ -100,9 +100,9 @@ func (n *Notifier) Decided(in decision.Input) {
 }
 
 const (
-	together   = 2 * time.Second  // how long what is new waits for more: one message has both
+	together   = 2 * time.Second  // how long something new waits for more, to share one message
 	lookEvery  = 5 * time.Second  // for what other replicas have written, and what is due again
-	claimLease = 20 * time.Minute // of what is being sent: as long as a slow host may take for all of a claim
+	claimLease = 20 * time.Minute // of a claim: as long as a slow host may take for all of it
 	atOnce     = 100              // notifications of a claim
 	firstPause = 10 * time.Second // after a failure, doubling
 	mostPause  = time.Hour

@@ -26,7 +26,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// fleet is a store with a clock of its own, and a host that channels are at.
+// fleet is a store with its own clock, and a host that channels are at.
 type fleet struct {
 	t     *testing.T
 	store *datastore.Store

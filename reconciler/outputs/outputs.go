@@ -69,7 +69,7 @@ func (r *Reader) Read(ctx context.Context, applied *holdfast.Applied, run holdfa
 	return nil
 }
 
-// take makes applied speak of the outputs of a run.
+// take sets the outputs of applied to those of a run.
 func take(applied *holdfast.Applied, run holdfast.Run) {
 	if run.ID == applied.OutputsOf() {
 		return
@@ -133,7 +133,7 @@ func Fill(applied *holdfast.Applied, outputs []holdfast.Output) (ignored []error
 	return ignored
 }
 
-// outputsPatience is for how long after a run its outputs may not be readable.
+// outputsPatience is how long after a run its outputs may not be readable.
 const outputsPatience = time.Minute
 
 const maxEndpoint = 2048 // bytes

@@ -78,8 +78,8 @@ type Place struct {
 }
 
 // Of is where the state of a cluster is to be whose document resolves to a root module with a
-// location: there, if the code or the document says it; else where it is, as long as that is
-// the storage of its runner; else where a migration would bring it.
+// location: there, if the code or the document says it; otherwise where it is, as long as
+// that is the storage of its runner; otherwise where a migration would bring it.
 func (k *Keeper) Of(ctx context.Context, c holdfast.Cluster, resolved string) (Place, error) {
 	if !holdfast.OwnState(resolved) {
 		return Place{Location: resolved}, nil

@@ -56,7 +56,7 @@ func defines(globs []string, name string) bool {
 	return slices.ContainsFunc(globs, func(glob string) bool { ok, err := doublestar.Match(glob, name); return ok && err == nil })
 }
 
-// usualPath is a file of its own for a cluster, by the first glob that says where: *.yaml is
+// usualPath is a separate file for a cluster, by the first glob that says where: *.yaml is
 // NAME.yaml, and no folder is needed where any may be.
 func usualPath(globs []string, name string) string {
 	for _, glob := range globs {

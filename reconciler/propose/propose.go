@@ -163,8 +163,8 @@ func (r *draft) edited() (file, text []byte, err error) {
 	return edit.Replace(parts, i, text), text, r.names(text)
 }
 
-// setVersion changes the version of the template, if that is asked for, where it stands: to the
-// byte, however it is written. Where that cannot be, it is a key as others are.
+// setVersion changes the version of the template, if that is asked for, in place: to the byte,
+// however it is written. Where that cannot be, it is a key as others are.
 func (r *draft) setVersion() {
 	i := slices.IndexFunc(r.Set, func(s string) bool { return strings.HasPrefix(s, versionKey) })
 	entries := r.cat.Named(r.Name)
@@ -216,8 +216,8 @@ func (r *draft) within(to *catalog.Catalog) error {
 	return nil
 }
 
-// faults are those that the change brings: of its file, and of the cluster. What is wrong
-// elsewhere was wrong before.
+// faults are the faults that the change adds: of its file, and of the cluster. What is
+// wrong elsewhere was wrong before.
 func (d *Desk) faults(ctx context.Context, r *draft, seen holdfast.PullRequestRecord) (holdfast.Faults, error) {
 	var out, before holdfast.Faults
 	if was := r.cat.File(r.path); was != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/report"
 )
 
-// progressInterval is how often a comment reports progress while its plans
-// are being made. Between the first word and the last, the number of calls to
-// the forge depends on time, never on how many clusters there are.
+// progressInterval is how often a comment reports progress while its plans are being
+// made. Between the first update and the last, the number of calls to the forge depends
+// on time, never on how many clusters there are.
 const progressInterval = 10 * time.Second
 
 // showKey is a thing on a forge that people look at: a pull request, or a
@@ -24,14 +24,14 @@ type showKey struct {
 	pullRequest holdfast.PullRequestRef
 	repo        string
 	revision    holdfast.Revision
-	left        bool // a cluster has left the commit: of interest only while its status waits
+	left        bool // a cluster has left the commit: this matters only while its status waits
 	calm        bool // left, and others had the time to follow
 }
 
-// repository is whose comment or status it is of: that of one keeps no other waiting.
+// repository is the repository of the comment or status: one keeps no other waiting.
 func (k showKey) repository() string { return cmp.Or(k.repo, k.pullRequest.Repo) }
 
-// Show asks for a pull request's comment and statuses to be made true.
+// Show asks for an update of a pull request's comment and statuses.
 func (p *Publisher) Show(ref holdfast.PullRequestRef) {
 	p.shows.Add(showKey{pullRequest: ref})
 }
@@ -42,8 +42,8 @@ func (p *Publisher) Left(repo string, revision holdfast.Revision) {
 	p.shows.Add(showKey{repo: repo, revision: revision, left: true})
 }
 
-// Decided asks for everything to be shown that a decision may have changed. In is
-// what was decided about.
+// Decided asks to update everything that a decision may have changed. In is what was
+// decided about.
 func (p *Publisher) Decided(ctx context.Context, in decision.Input) {
 	if pr := in.PullRequest; pr != nil {
 		p.Show(pr.PullRequestRef)
@@ -70,9 +70,8 @@ func (p *Publisher) Decided(ctx context.Context, in decision.Input) {
 	}
 }
 
-// pushShown reports whether the newest run's commit has its last word: of a
-// cluster that is as Git says, and waits for nothing, no drift check brings
-// it another one.
+// pushShown reports whether the status of the newest run's commit is final: no drift
+// check changes it for a cluster that is as Git says and waits for nothing.
 func (p *Publisher) pushShown(ctx context.Context, in decision.Input) bool {
 	rec, last := in.Cluster, decision.Newest(in.Runs)
 	if rec.Waiting != "" || !last.Status.Done() || rec.Desired.Removed || !decision.Desired(in).Equal(rec.Applied.SourceDigest) {
@@ -174,8 +173,8 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 	if err := p.want(ctx, post); err != nil {
 		return err
 	}
-	// Who trusts the status may merge as soon as it is there: what it stands for
-	// has to be seen by then, and is not if the comment was refused.
+	// People who trust the status may merge as soon as it is there: its plans have to
+	// be visible by then, and are not if the comment was refused.
 	if posted, err = p.opts.Store.Post(ctx, key); err != nil {
 		return fmt.Errorf("read post %s: %w", key, err)
 	}
@@ -185,8 +184,8 @@ func (p *Publisher) showPullRequest(ctx context.Context, pr holdfast.PullRequest
 	return p.wantStatuses(ctx, view, plan, key, true)
 }
 
-// planningQuietly reports whether there is nothing to show yet: it was said that
-// plans of this head are being made, some still are, and the next word of
+// planningQuietly reports whether there is nothing to show yet: the comment says that
+// plans of this head are being made, some still are, and the next update of the
 // progress is not due. It looks at no cluster.
 func (p *Publisher) planningQuietly(ctx context.Context, pr holdfast.PullRequestRecord, posted outgoing.Post) (bool, error) {
 	said := p.lastComment(pr.PullRequestRef)
@@ -223,10 +222,10 @@ type workLook struct {
 	last    string    // the newest of its runs that have not ended; empty: there is none
 }
 
-// workingQuietly reports whether there is nothing to show yet: it was said that a pull request
-// is being planned or applied, the run that was then to end last has not ended, and the next
-// word of progress is not due. Of a pull request that touches many clusters, each run that
-// begins or ends comes by here: it decodes nothing.
+// workingQuietly reports whether there is nothing to show yet: the comment says that the pull
+// request is being planned or applied, the run that was then to end last has not ended, and
+// the next update of the progress is not due. In a pull request that touches many clusters,
+// each run that begins or ends comes by here: it decodes nothing.
 func (p *Publisher) workingQuietly(ctx context.Context, ref holdfast.PullRequestRef) (bool, error) {
 	p.mu.Lock()
 	look, ok := p.working[ref]
@@ -277,8 +276,8 @@ func (p *Publisher) noteWork(ref holdfast.PullRequestRef, look workLook) {
 	p.working[ref] = look
 }
 
-// lastComment is when a comment was last given something to say, or when it was
-// first asked to: a plan that is quick enough needs no word of progress.
+// lastComment is when a comment last got new content, or when it was first asked to: a
+// plan that is quick enough needs no progress update.
 func (p *Publisher) lastComment(ref holdfast.PullRequestRef) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -295,22 +294,22 @@ func (p *Publisher) commented(ref holdfast.PullRequestRef) {
 	p.noteComment(ref)
 }
 
-// commentsKept bounds the pull requests of which it is known when their comments were
-// last given something to say.
+// commentsKept bounds the pull requests for which the time of their comments' last new
+// content is known.
 const commentsKept = 4096
 
-// noteComment notes that a comment is given something to say now. It is called with mu.
+// noteComment notes that a comment gets new content now. It is called with mu.
 func (p *Publisher) noteComment(ref holdfast.PullRequestRef) time.Time {
 	if _, known := p.lastCommentAt[ref]; !known && len(p.lastCommentAt) >= commentsKept {
-		clear(p.lastCommentAt) // the worst that can come of it is a word of progress that comes later
+		clear(p.lastCommentAt) // at worst an update of the progress comes later
 	}
 	p.lastCommentAt[ref] = p.opts.Settings.Now()
 	return p.lastCommentAt[ref]
 }
 
-// shownRuns are the runs whose plans a comment shows that had to leave out nothing which
-// nobody may overlook, else none of them counts as reviewed; and none whose plan cannot
-// be read.
+// shownRuns are the runs whose plans a comment shows: none if the comment had to leave
+// out something that nobody may overlook, as then none counts as reviewed, and none
+// whose plan cannot be read.
 func shownRuns(view report.PullRequest) []string {
 	var out []string
 	for _, c := range view.Clusters {

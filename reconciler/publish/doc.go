@@ -8,8 +8,8 @@
 // records what is there, and since when. A decision may depend on that, so a
 // content counts as seen only when the forge has said so.
 //
-// The reconciler calls it after each decision, and the commands for their answers;
-// it tells through Fleet what it knows of clusters. A Publisher never decides
-// what is done with a cluster, never writes a record but those of the outbox, and
-// reads no repository but for whether one commit comes before another.
+// The reconciler calls it after each decision, and the commands for their answers; it
+// tells through Fleet what it knows of clusters. A Publisher never decides what is done
+// with a cluster, never writes a record but those of the outbox, and reads no
+// repository except for whether one commit comes before another.
 package publish

@@ -71,7 +71,7 @@ func (d *documents) change(repo string, change func(*documentsOf)) documentsOf {
 // show sets the status of a head with faults, and takes it back where they are mended: at the
 // same head, or by the one after it. That is its plan status; a head that is one of a pull
 // request, too, as after a fast-forward, has that say what the pull request does, and the
-// branch has a status of its own.
+// branch has its own status.
 func (d *documents) show(ctx context.Context, repo string, former holdfast.Revision, of documentsOf) error {
 	all := slices.Concat(of.clusters, of.runners)
 	slices.SortStableFunc(all, func(a, b holdfast.Fault) int {
@@ -94,8 +94,8 @@ func (d *documents) show(ctx context.Context, repo string, former holdfast.Revis
 	return d.wantStatus(ctx, outgoing.Post{Repo: repo, Status: status}, true)
 }
 
-// statusOf is what a commit was told of its documents as the head of the tracked branch, at
-// least in which context it is.
+// statusOf is the status that a commit got for its documents as the head of the tracked
+// branch, at least its context.
 func (d *documents) statusOf(ctx context.Context, repo string, commit holdfast.Revision) (outgoing.Post, error) {
 	plan, err := d.status(ctx, repo, commit, holdfast.ContextPlan)
 	if err != nil || plan.PullRequest.IsZero() {

@@ -19,13 +19,13 @@ const (
 	// stampSlack is how much later than it answered a forge may stamp what it has written:
 	// GitHub has been seen to be a second apart. Nobody reads an edit that is that short.
 	stampSlack = time.Second
-	// readAgain is when a comment is read once more that is not as it was confirmed: a
+	// readAgain is when a comment that is not as it was confirmed is read once more: a
 	// forge may answer a read with what was there before the last write.
 	readAgain = time.Second
-	// inTheFuture is how far ahead of our clock no forge's is: a comment that is shown since
-	// then is not.
+	// inTheFuture is further ahead of our clock than any forge's is: a comment that is shown
+	// since such a time is not shown.
 	inTheFuture = 365 * 24 * time.Hour
-	// readsLag is for how long after a write that is taken to be so.
+	// readsLag is how long after a write that is assumed.
 	readsLag = time.Minute
 	// attemptsMost bounds the attempts that are kept of a comment that cannot be posted.
 	attemptsMost = 50
@@ -36,7 +36,7 @@ var errOldRead = fmt.Errorf("the code host returned the comment as it was before
 
 // Intact reports whether a pull request's comment is on the forge as it was written there,
 // if it was. What somebody else has edited or deleted is written again: everybody who may
-// write can do that, and nobody who reads it can tell. What the comment showed counts as
+// write can do that, and nobody who reads it can know. What the comment showed counts as
 // shown, and as approved, only from when it is there again, unless that was done after the
 // merge, and a look since the merge had found it as it was: was is the state of pr on
 // record. An edit that was taken back is one, too: people have read it meanwhile. Nor is it
@@ -180,8 +180,8 @@ func (o *outbox) look(ctx context.Context, forge Comments, post outgoing.Post) (
 }
 
 // untouched reports whether a comment is as it was written: as the forge gave it back, and
-// not edited since, or as it may have been written later. Of a forge that does not say when
-// a comment was edited, the text alone counts.
+// not edited since, or as it may have been written later. For a forge that does not say
+// when a comment was edited, the text alone counts.
 func untouched(post outgoing.Post, found holdfast.Comment) bool {
 	edited := found.UpdatedAt.After(post.PostedAt.Add(stampSlack))
 	if post.Echo != "" && post.Echo == echoOf(found) {
@@ -235,8 +235,8 @@ func echoOf(comment holdfast.Comment) holdfast.Digest {
 }
 
 // edited records that somebody else has edited or deleted a comment, and reports whether
-// that was so of what is on record. Of several edits a forge tells the time of the last one
-// only.
+// that was so of what is on record. After several edits a forge reports the time of the
+// last one only.
 func (o *outbox) edited(
 	ctx context.Context, post outgoing.Post, found holdfast.Comment, pr holdfast.PullRequest, was holdfast.PullRequestState,
 ) (bool, error) {

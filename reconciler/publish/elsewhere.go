@@ -1,4 +1,4 @@
-// What is shown by the replica that leads a repository, whoever asks for it.
+// What the replica that leads a repository shows, whichever replica was asked.
 
 package publish
 
@@ -20,7 +20,7 @@ type shown struct {
 	Cluster  string            `json:"cluster,omitempty"`
 }
 
-// showHere makes true what a pull request or a commit shows, or has its leader do so.
+// showHere updates what a pull request or a commit shows, or asks its leader to.
 func (p *Publisher) showHere(ctx context.Context, key showKey) error {
 	if p.opts.Settings.Leads(key.repository()) {
 		return p.showOnce(ctx, key)

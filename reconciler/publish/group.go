@@ -23,7 +23,7 @@ func (p *Publisher) PlanStatus(ctx context.Context, pr holdfast.PullRequestRecor
 	}
 }
 
-// Judged reports whether the commit of a merge group has its last word.
+// Judged reports whether the status of a merge group's commit is final.
 func (p *Publisher) Judged(ctx context.Context, repo string, commit holdfast.Revision) (bool, error) {
 	post, err := p.opts.Store.Post(ctx, statusKey(repo, commit, holdfast.ContextPlan))
 	if errors.Is(err, holdfast.ErrNotFound) {

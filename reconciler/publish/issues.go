@@ -16,9 +16,9 @@ import (
 )
 
 // Drift is reported in issues of the cluster's repository: one of its own for each
-// cluster that has drifted, for those first that have longest, and beyond so
-// many one that sums up. What they should say is derived from the records each
-// time, and told again only if that has changed.
+// cluster that has drifted, for those first that have longest, and beyond so many one
+// that sums up. What they should say is derived from the records each time, and updated
+// only if that has changed.
 
 const (
 	issuePrefix   = "issue:drift:"
@@ -43,21 +43,20 @@ type issueKey struct {
 	cluster string // empty: which clusters have an issue, and what they say
 }
 
-// UpdateIssue asks for the issues of a repository to be made true as far as they are
-// about a cluster, wherever that is now.
+// UpdateIssue asks for an update of a repository's issues about a cluster, wherever
+// that is now.
 func (i *issues) UpdateIssue(repo, cluster string) {
 	i.drifts.Add(issueKey{repo: repo, cluster: cluster})
 }
 
-// Drifted asks for the issue of a cluster to be made true that was checked, or has
-// ended.
+// Drifted asks for an update of the issue of a cluster that was checked, or has ended.
 func (i *issues) Drifted(rec holdfast.ClusterRecord) {
 	if rec.Drift.Status != holdfast.DriftUnchecked || rec.Deletion != nil {
 		i.UpdateIssue(rec.Owner, rec.Name)
 	}
 }
 
-// showDrift makes what the outbox holds of issues true.
+// showDrift updates what the outbox holds of issues.
 func (i *issues) showDrift(ctx context.Context, key issueKey) error {
 	if _, watched := i.opts.Repositories[key.repo]; !watched {
 		return nil
@@ -85,8 +84,8 @@ func (i *issues) showDrift(ctx context.Context, key issueKey) error {
 	return nil
 }
 
-// standing reports whether there is something to tell of a cluster's drift: it
-// has drifted, as far as is known, or nobody can tell.
+// standing reports whether there is something to show about a cluster's drift: it has
+// drifted, as far as is known, or the checks fail.
 func standing(rec holdfast.ClusterRecord) bool {
 	drift := rec.Drift
 	known := drift.Status == holdfast.DriftFound ||
@@ -157,8 +156,8 @@ func (i *issues) showRepository(ctx context.Context, repo string) error {
 	return errors.Join(errs...)
 }
 
-// issuesWritten is when a repository's issues were looked at last, and of how many
-// clusters they tell.
+// issuesWritten is when a repository's issues were looked at last, and how many
+// clusters they are about.
 type issuesWritten struct {
 	at       time.Time
 	clusters int
@@ -175,8 +174,8 @@ func (i *issues) issuesWait(repo string) time.Duration {
 	return issuesApart - time.Since(last.at)
 }
 
-// driftedIn returns the clusters of a repository of whose drift there is
-// something to tell, those first that have drifted longest.
+// driftedIn returns the clusters of a repository with something to show about their
+// drift, those that have drifted longest first.
 func (i *issues) driftedIn(ctx context.Context, repo string) ([]holdfast.ClusterRecord, error) {
 	var out []holdfast.ClusterRecord
 	for _, status := range []holdfast.DriftStatus{holdfast.DriftFound, holdfast.DriftFailed} {
@@ -196,7 +195,7 @@ func (i *issues) driftedIn(ctx context.Context, repo string) ([]holdfast.Cluster
 	return out, nil
 }
 
-// showCluster gives a cluster an issue of its own, or has it tell what is new.
+// showCluster gives a cluster its own issue, or updates it.
 func (i *issues) showCluster(ctx context.Context, rec holdfast.ClusterRecord) error {
 	key, post, err := i.issueOf(ctx, rec)
 	if err != nil {
@@ -226,11 +225,11 @@ func (i *issues) showCluster(ctx context.Context, rec holdfast.ClusterRecord) er
 	})
 }
 
-// driftStamp stands for what people are shown of a cluster's drift: while it is
-// the same, they are not told again.
+// driftStamp identifies what people are shown of a cluster's drift: while it is the
+// same, they are not notified again.
 func driftStamp(rec holdfast.ClusterRecord, revert holdfast.Run) holdfast.Revision {
 	drift, outline := rec.Drift, decision.DriftOutline(rec)
-	// That checks fail is reported once, and not each time in other words.
+	// Failing checks are reported once, and not each time with another message.
 	failing := drift.Status == holdfast.DriftFailed && drift.Failures >= failuresForIssue
 	acting := string(revert.Status)
 	if revert.ID != "" && !revert.Status.Done() {
@@ -261,8 +260,7 @@ func (i *issues) issueOf(ctx context.Context, rec holdfast.ClusterRecord) (strin
 	return key, post, nil
 }
 
-// showSummary sums up what has drifted while that is more than have an issue of
-// their own.
+// showSummary sums up what has drifted while that is more than have their own issue.
 func (i *issues) showSummary(ctx context.Context, repo string, drifted []holdfast.ClusterRecord, own int) error {
 	key := summaryPrefix + repo
 	post, err := i.opts.Store.Post(ctx, key)

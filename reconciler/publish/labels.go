@@ -12,8 +12,8 @@ import (
 // labelsKey is the key of the labels of a pull request.
 func labelsKey(ref holdfast.PullRequestRef) string { return "labels:" + ref.String() }
 
-// wantLabels has an open pull request labeled, where that is configured. While its plans
-// are being made it keeps the labels that it has, and after the merge it does so for good.
+// wantLabels labels an open pull request, where that is configured. While its plans are
+// being made it keeps the labels that it has, and after the merge it does so for good.
 func (p *Publisher) wantLabels(ctx context.Context, view report.PullRequest) error {
 	pr := view.PullRequest
 	if labels := p.opts.Settings.Labels; labels == nil || !labels(pr.Repo) || pr.State != holdfast.PullRequestOpen {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/report"
 )
 
-// viewApply shows what became of a merged pull request on the tracked branch.
+// viewApply shows the state of a merged pull request on the tracked branch.
 func (v *viewer) viewApply(
 	ctx context.Context, look planLook, rc *report.Cluster, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster,
 ) error {
@@ -121,7 +121,7 @@ func (v *viewer) displaced(
 		return pr.Left.Short(), nil
 	case rc.Removed:
 		return "", nil
-	case rec.Owner != pr.Repo && !wrote && c.SourceDigest != "": // else it was never this repository's
+	case rec.Owner != pr.Repo && !wrote && c.SourceDigest != "": // otherwise it was never this repository's
 		return "its transfer to " + rec.Owner, nil
 	case rec.Name != rc.Name && !wrote:
 		return "its rename to " + rec.Name, nil
@@ -131,8 +131,8 @@ func (v *viewer) displaced(
 }
 
 // cameAndWent returns the head that has taken the place of a merge which brought a
-// cluster that nobody knows: one push brought a later commit as well, and that has it no
-// more. Empty if it has it, or was not taken in yet.
+// cluster that nobody knows: one push brought a later commit as well, which no longer
+// has it. Empty if it has it, or was not taken in yet.
 func (v *viewer) cameAndWent(ctx context.Context, cluster string, pr holdfast.PullRequestRecord) (string, error) {
 	source, err := v.opts.Store.RepositoryState(ctx, pr.Repo)
 	if errors.Is(err, holdfast.ErrNotFound) || err == nil && (source.Head == "" || source.Head == pr.MergeCommit) {
@@ -152,7 +152,7 @@ func (v *viewer) cameAndWent(ctx context.Context, cluster string, pr holdfast.Pu
 	return source.Head.Short(), nil
 }
 
-// viewRecord shows what the record of a cluster adds to the runs that stand for a
+// viewRecord shows what the record of a cluster adds to the runs that represent a
 // merge: what it waits for, or that nothing is left to do.
 func (v *viewer) viewRecord(
 	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
@@ -197,8 +197,8 @@ func (v *viewer) viewRecord(
 	return err
 }
 
-// viewConditions shows how a merge stands to the conditions of its apply, if a plan of it
-// waits for a person's word: an approval of another plan does not count for this one.
+// viewConditions shows which conditions of its apply a merge meets, if a plan of it waits
+// for a person's word: an approval of another plan does not count for this one.
 func (v *viewer) viewConditions(
 	ctx context.Context, rc *report.Cluster, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs []holdfast.Run,
 ) error {
@@ -216,10 +216,10 @@ func (v *viewer) viewConditions(
 	return nil
 }
 
-// failedItself returns the run with which a merge failed before others came to
-// stand for it as well; nil if it did not, or if a later plan of it found nothing
-// left to do: the state that the run could not save was pushed. Mine are the runs
-// that stand for it, newest first.
+// failedItself returns the run with which a merge failed before others came to stand
+// for it as well; nil if it did not, or if a later plan of it found nothing left to do:
+// the state that the run could not save was pushed. Mine are the runs that represent
+// it, newest first.
 func failedItself(mine []holdfast.Run) *holdfast.Run {
 	var last *holdfast.Run // of those that wrote, or else of all
 	for i, run := range mine {
@@ -274,7 +274,7 @@ func (v *viewer) nextMerge(
 
 // replaced is the pull request that took the place of a merge which was to be applied by
 // a person's word: that applies the newest reviewed plan alone, or has done so. Empty if
-// none has. Runs are those of the branch, and mine those that stand for the merge.
+// none has. Runs are those of the branch, and mine those that represent the merge.
 func (v *viewer) replaced(
 	ctx context.Context, rec holdfast.ClusterRecord, pr holdfast.PullRequestRecord, runs, mine []holdfast.Run,
 ) (string, error) {
@@ -373,20 +373,19 @@ const (
 	recordLook = time.Second
 )
 
-// behind reports whether a run has ended and the cluster's record does not say
-// so yet. What a forge shows as final is on record: whoever follows a status to
-// the API finds there what it said.
+// behind reports whether a run has ended and the cluster's record does not say so yet.
+// A final status on a forge is on record first: whoever follows it to the API finds the
+// same there.
 func (v *viewer) behind(rec holdfast.ClusterRecord, runs []holdfast.Run, run holdfast.Run) bool {
 	since := run.FinishedAt
-	if v.began.After(since) { // a server that was away records what has ended before
+	if v.began.After(since) { // a server that was unavailable records what has ended before
 		since = v.began
 	}
 	return run.Status.Done() && v.opts.Settings.Now().Sub(since) < recordWait && !decision.Recorded(rec, runs)
 }
 
-// failedBefore returns the run that failed in the middle, if the newest one is
-// the plan of what it has left; nil if there is none. Runs are those that stand
-// for one merge.
+// failedBefore returns the run that failed in the middle, if the newest one is the plan
+// of what it has left; nil if there is none. Runs are those that represent one merge.
 func failedBefore(runs []holdfast.Run) *holdfast.Run {
 	if runs[0].Kind != holdfast.RunPlan {
 		return nil

@@ -30,8 +30,8 @@ const (
 func (o *outbox) post(ctx context.Context, post outgoing.Post) error {
 	forge := o.opts.Forges[post.Repo]
 	if forge == nil {
-		// It may be configured again, or be so at another replica: it stays due, and is
-		// not asked for here again.
+		// It may be configured again, or already is at another replica: it stays due,
+		// and is not claimed here again.
 		o.strangers.begin(post.Repo)
 		return o.deferPost(ctx, post, "the repository is not configured", o.opts.Settings.Now())
 	}
@@ -41,7 +41,7 @@ func (o *outbox) post(ctx context.Context, post outgoing.Post) error {
 		return o.drop(ctx, post)
 	}
 	at, began := o.opts.Settings.Now(), time.Now()
-	// What comes of a call is recorded also if it took all the time that it had.
+	// The result of a call is recorded even if the call used up its time.
 	call, cancel := context.WithTimeout(ctx, postLease/2)
 	defer cancel()
 	var err error
@@ -123,8 +123,8 @@ func (o *outbox) postFailed(ctx context.Context, post outgoing.Post, cause error
 	}
 	now := o.opts.Settings.Now()
 	if limited := (*holdfast.RateLimitError)(nil); errors.As(cause, &limited) {
-		// Not this post's fault, and however often it was not asked: its turn
-		// comes as soon as the forge listens again.
+		// This is not the post's fault, however often it happens: its turn comes as
+		// soon as the forge answers again.
 		notBefore := now.Add(time.Second)
 		if limited.RetryAt.After(notBefore) {
 			notBefore = limited.RetryAt
@@ -149,14 +149,14 @@ func failedOnce(post outgoing.Post, cause error) outgoing.Post {
 	return post
 }
 
-// deferred reports whether the forge takes nothing now, whatever it is.
+// deferred reports whether the forge accepts nothing at all now.
 func deferred(cause error) bool {
 	limited := (*holdfast.RateLimitError)(nil)
 	return errors.As(cause, &limited)
 }
 
-// deferPost leaves a post for later that the forge takes no better than others now. It has
-// not failed.
+// deferPost leaves a post for later because the forge accepts no posts now. It has not
+// failed.
 func (o *outbox) deferPost(ctx context.Context, post outgoing.Post, why string, notBefore time.Time) error {
 	o.opts.Logger.InfoContext(ctx, "post deferred", "post", post.Key, "reason", why, "retry_at", notBefore)
 	if err := o.opts.Store.PostDeferred(ctx, post.Key, why, notBefore); err != nil {
@@ -220,8 +220,8 @@ func hopeless(post outgoing.Post, cause error) bool {
 }
 
 // goneForGood reports whether what a post belongs to is not found, and was not before. It
-// may only be hidden for a while: a token that was cut down, a forge in trouble. That
-// is not taken for the end too soon.
+// may only be hidden for a while: a token that was cut down, a forge in trouble. It does
+// not count as final too soon.
 func goneForGood(post outgoing.Post) bool {
 	most := postGiveUp
 	if post.Kind == outgoing.PostReaction {
@@ -232,10 +232,9 @@ func goneForGood(post outgoing.Post) bool {
 	return post.Refusals >= most
 }
 
-// refusedForGood reports whether a forge has refused a post so often that it will
-// each time. Words that it refuses again, as in a conversation that is locked, have
-// somebody waiting who learns it from the status; a permission that is lacking may
-// be given within minutes.
+// refusedForGood reports whether a forge has refused a post so often that it will each
+// time. For a text that it refuses again, as in a locked conversation, people who wait
+// learn it from the status; a permission that is lacking may be given within minutes.
 func refusedForGood(post outgoing.Post, cause error) bool {
 	if !final(cause) {
 		return false
@@ -260,8 +259,8 @@ func (o *outbox) nobodyWaits(ctx context.Context, post outgoing.Post, cause erro
 	return err == nil && pr.State == holdfast.PullRequestClosed
 }
 
-// Retry has what was given up of a pull request posted again or, without a number,
-// of all of a repository.
+// Retry asks to post again what was given up of a pull request or, without a number, of
+// all of a repository.
 func (o *outbox) Retry(ctx context.Context, ref holdfast.PullRequestRef) error {
 	if err := o.opts.Store.RetryPosts(ctx, ref); err != nil {
 		return err
@@ -270,8 +269,8 @@ func (o *outbox) Retry(ctx context.Context, ref holdfast.PullRequestRef) error {
 	return nil
 }
 
-// final reports whether a forge has understood a call and refused it. Whatever else
-// went wrong says nothing of what was to be posted: a network, a token, a disk of ours.
+// final reports whether a forge has understood a call and refused it. Any other error
+// says nothing about the post: a network, a token, a disk of ours.
 func final(err error) bool {
 	if errors.Is(err, holdfast.ErrUnavailable) {
 		return false
@@ -295,7 +294,7 @@ func (o *outbox) want(ctx context.Context, posts ...outgoing.Post) error {
 	return nil
 }
 
-// wantStatus sets the status of a commit. Unless told, its numbers of progress
+// wantStatus sets the status of a commit. Unless asked to, its numbers of progress
 // alone are not worth a call.
 func (o *outbox) wantStatus(ctx context.Context, post outgoing.Post, told bool) error {
 	return o.want(ctx, o.statusPosts(ctx, post, told)...)

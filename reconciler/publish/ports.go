@@ -28,10 +28,10 @@ type Store interface {
 // Wanted is what should be seen on the forges.
 type Wanted interface {
 	// Want stores what posts should say, all of them or none: Wanted grows if the content
-	// (Title, Closed, Body, Status, Faults, Reaction) differs from what was wanted last, else
-	// nothing happens. Runs and Head are stored with it in any case; what was given up is
-	// tried again when it shows other runs. With After the content is posted when
-	// the post of that key has posted what is wanted of it now.
+	// (Title, Closed, Body, Status, Faults, Reaction) differs from what was wanted last,
+	// otherwise nothing happens. Runs and Head are stored with it in any case; what was given
+	// up is tried again when it shows other runs. With After the content is posted when the
+	// post of that key has posted what is wanted of it now.
 	Want(ctx context.Context, posts ...outgoing.Post) error
 	Post(ctx context.Context, key string) (outgoing.Post, error)
 	// Posts returns the posts that match, by key.
@@ -173,7 +173,7 @@ type Fleet interface {
 	// CapWait is why no run of a cluster is handed out now, because of its provider or
 	// its project; empty if it is not that.
 	CapWait(ctx context.Context, c holdfast.Cluster) (reason holdfast.Reason, detail string, err error)
-	// DriftReport is all that there is to tell of a cluster's drift.
+	// DriftReport is everything that is known of a cluster's drift.
 	DriftReport(ctx context.Context, rec holdfast.ClusterRecord) (holdfast.DriftReport, error)
 	// Plan reads the plan that a run made; ErrNotFound if it was not kept.
 	Plan(ctx context.Context, run string) (holdfast.Plan, error)

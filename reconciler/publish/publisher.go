@@ -31,7 +31,7 @@ type Settings struct {
 	Identity   string // names this replica in claims of posts
 	MaxRetries int    // of an attempt that failed for a transient cause; negative: none
 	MaxIssues  int    // open drift issues in a repository, besides the one that sums up; negative: only that one
-	// PolicyStatus: what policies say is a status of its own.
+	// PolicyStatus: what policies say is a separate status.
 	PolicyStatus bool
 	LogURL       func(run string) string // nil: comments name runs without a link
 	// PullRequestURL returns what statuses link to; nil: nothing.
@@ -55,9 +55,9 @@ type Publisher struct {
 	shows *queue.Lanes[showKey]
 
 	mu            sync.Mutex                            // guards what follows
-	lastCommentAt map[holdfast.PullRequestRef]time.Time // when a comment was last given something to say
+	lastCommentAt map[holdfast.PullRequestRef]time.Time // when a comment last got new content
 	working       map[holdfast.PullRequestRef]workLook  // those that are being planned or applied
-	statusesEnded map[holdfast.PullRequestRef]headState // with which no status of an older head is left to be ended
+	statusesEnded map[holdfast.PullRequestRef]headState // heads for which no status of an older head is left to be ended
 }
 
 // outbox brings to the forges what is wanted there.
@@ -150,7 +150,7 @@ func (p *Publisher) Close() {
 	p.drifts.Close()
 }
 
-// Wake has the outbox looked at: another replica has written to it.
+// Wake asks for a look at the outbox: another replica has written to it.
 func (p *Publisher) Wake() { p.posts.Send() }
 
 // Settle works off what was asked for until nothing is left but what is due

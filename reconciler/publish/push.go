@@ -36,7 +36,7 @@ func (u *pushes) showPush(ctx context.Context, key showKey) error {
 	}
 	waits := err == nil && post.Status.State == holdfast.StatusPending
 	if key.left && !waits {
-		return nil // it has its last word, or never had one to say
+		return nil // it is final, or there never was anything to say
 	}
 	if wait := u.pushWait(key); wait > 0 && !key.left { // of many clusters: to list them takes a while, too
 		u.shows.AddAfter(key, wait)
@@ -79,8 +79,8 @@ func (u *pushes) showPush(ctx context.Context, key showKey) error {
 	return u.wantStatus(ctx, outgoing.Post{Repo: key.repo, Status: status}, settled)
 }
 
-// pushed returns what became of clusters with a commit, and whether that is all
-// there is to tell until somebody acts.
+// pushed returns the state of clusters after a commit, and whether it stays the same
+// until somebody acts.
 func (u *pushes) pushed(ctx context.Context, key showKey, names []string) (clusters []report.Cluster, settled bool, err error) {
 	settled = true
 	for some := range slices.Chunk(names, byname.AtOnce) {
@@ -135,15 +135,15 @@ func (u *pushes) pushLooked(key showKey, took time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.checkedAt) >= looksKept {
-		clear(u.checkedAt) // the worst that can come of it is a look too early
+		clear(u.checkedAt) // at worst a look comes too early
 	}
 	u.checkedAt[key] = pushLook{at: time.Now(), took: took}
 }
 
 const looksKept = 256
 
-// supersededPush ends the status of a push that still waited when others took
-// its place: nobody will apply exactly that now.
+// supersededPush ends the status of a push that still waited when others took its
+// place: exactly that will not be applied now.
 func (u *pushes) supersededPush(ctx context.Context, key showKey, post outgoing.Post) error {
 	status := post.Status
 	status.State, status.Description = holdfast.StatusFailure, "not applied: a later commit took its place"

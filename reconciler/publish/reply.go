@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/report"
 )
 
-// Reply answers a comment in words: all of its commands in one comment of ours,
-// so that nobody can make us write more than they do.
+// Reply answers a comment in words: all of its commands in one comment of ours, so that
+// nobody can make us write more than they write.
 func (p *Publisher) Reply(ctx context.Context, c holdfast.Command) error {
 	key := "reply:" + c.PullRequest.Repo + ":" + c.CommentID
 	said, err := p.opts.Store.Post(ctx, key)
@@ -34,8 +34,8 @@ func (p *Publisher) Reply(ctx context.Context, c holdfast.Command) error {
 
 func replyMarker(key string) string { return "<!-- holdfast:" + key + " -->" }
 
-// React shows at a comment what became of its command. One that was not given in
-// a comment has none.
+// React shows the result of a command as a reaction to its comment. A command that was
+// not given in a comment has none.
 func (p *Publisher) React(ctx context.Context, c holdfast.Command, reaction holdfast.Reaction) error {
 	if c.CommentID == "" {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/report"
 )
 
-// wantStatuses sets the statuses of a pull request: that of its plan, once after
-// is posted, and that of its apply. Told says that the comment tells the same, which is
-// wanted with them if it is passed: with one transaction for all.
+// wantStatuses sets the statuses of a pull request: that of its plan, once after is
+// posted, and that of its apply. Told says that the comment shows the same; if the
+// comment is passed, it is wanted with them in one transaction.
 func (p *Publisher) wantStatuses(
 	ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus, after string, told bool, comment ...outgoing.Post,
 ) error {
@@ -74,9 +74,9 @@ func (p *Publisher) withHeadFaults(ctx context.Context, view report.PullRequest)
 	return view, nil
 }
 
-// HeadLeft has the check run made true of a head that a pull request had while it was open,
-// if that shows faults of its own: an open one that has the same head is shown. Before is
-// its record of then.
+// HeadLeft updates the check run of a head that a pull request had while it was open, if
+// that shows faults of its own: an open one that has the same head is shown. Before is its
+// record of then.
 func (p *Publisher) HeadLeft(ctx context.Context, before holdfast.PullRequestRecord) {
 	if _, can := p.opts.Forges[before.Repo].(Checker); !can || len(before.Faults) == 0 {
 		return
@@ -90,8 +90,8 @@ func (p *Publisher) HeadLeft(ctx context.Context, before holdfast.PullRequestRec
 	}
 }
 
-// turned reports whether it was told that nothing more would happen automatically,
-// and something does: who was told to wait for a person reads that at once.
+// turned reports whether a status said that nothing more would happen automatically,
+// and something does: people who wait for a person have to see that at once.
 func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan holdfast.CommitStatus) (bool, error) {
 	now := plan
 	if apply, ok := report.ApplyStatus(view); ok {
@@ -110,7 +110,8 @@ func (p *Publisher) turned(ctx context.Context, view report.PullRequest, plan ho
 }
 
 // toldBefore reports whether a merge was said to be applied, and records no longer say by
-// which run: they are kept for a shorter time than pull requests. It stays as it was told.
+// which run: they are kept for a shorter time than pull requests. It stays as it was
+// shown.
 func (p *Publisher) toldBefore(ctx context.Context, view report.PullRequest, posted outgoing.Post) (bool, error) {
 	pr := view.PullRequest
 	forgotten := slices.ContainsFunc(view.Clusters, func(c report.Cluster) bool {
@@ -126,9 +127,9 @@ func (p *Publisher) toldBefore(ctx context.Context, view report.PullRequest, pos
 	return err == nil && status.Status.State == holdfast.StatusSuccess, nil
 }
 
-// endStatuses ends the plan statuses that nobody will ever make final: those of
-// commits that are no longer the head of the pull request, and all of one that
-// was closed. It looks once for each head and state.
+// endStatuses ends the plan statuses that would never become final: those of commits
+// that are no longer the head of the pull request, and all of one that was closed. It
+// looks once for each head and state.
 func (p *Publisher) endStatuses(ctx context.Context, pr holdfast.PullRequestRecord) error {
 	now := headState{pr.Head, pr.State}
 	p.mu.Lock()
@@ -165,7 +166,7 @@ func (p *Publisher) endStatuses(ctx context.Context, pr holdfast.PullRequestReco
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.statusesEnded) >= endedKept {
-		clear(p.statusesEnded) // the worst that can come of it is another look
+		clear(p.statusesEnded) // at worst there is another look
 	}
 	p.statusesEnded[pr.PullRequestRef] = now
 	return nil

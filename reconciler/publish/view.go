@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-dev/holdfast/rollout"
 )
 
-// view gathers what a pull request's comment tells, and whether it is all there
-// is to tell until somebody acts.
+// view gathers what a pull request's comment shows, and whether it stays the same until
+// somebody acts.
 func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (report.PullRequest, bool, error) {
 	view := report.PullRequest{PullRequest: pr, Now: v.opts.Settings.Now(), LogURL: v.opts.Settings.LogURL, AddCosts: cost.Sum}
 	if link := v.opts.Settings.PullRequestURL; link != nil {
@@ -127,8 +127,7 @@ func (v *viewer) replanned(ctx context.Context, pr holdfast.PullRequestRecord, p
 	}
 }
 
-// explainApply says whose apply made a plan stale; empty if it is not known any
-// more.
+// explainApply says whose apply made a plan stale; empty if it is no longer known.
 func (v *viewer) explainApply(ctx context.Context, id string) string {
 	apply, err := v.opts.Store.Run(ctx, id)
 	if err != nil {
@@ -137,8 +136,8 @@ func (v *viewer) explainApply(ctx context.Context, id string) string {
 	return report.AppliedBy(apply)
 }
 
-// settledCluster reports whether nothing more will happen to what is shown of a
-// cluster automatically, soon.
+// settledCluster reports whether what is shown of a cluster will not soon change
+// automatically.
 func settledCluster(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster, rc report.Cluster) bool {
 	retrying := func(run *holdfast.Run) bool { return run.Status == holdfast.RunRetrying }
 	ended := func(run *holdfast.Run) bool { return run != nil && (run.Status.Done() || retrying(run)) }
@@ -251,7 +250,7 @@ func (v *viewer) viewPlan(ctx context.Context, look planLook, rc *report.Cluster
 	return v.viewQueue(ctx, rc, plans[0])
 }
 
-// withoutPlan is a run whose plan cannot be shown, as people are to see it.
+// withoutPlan is a run whose plan cannot be shown, in the form that people see.
 func withoutPlan(run holdfast.Run) *holdfast.Run {
 	run.Status, run.Failure = holdfast.RunErrored, &lostPlan
 	return &run
@@ -305,7 +304,7 @@ func showEngine(rc *report.Cluster, rec holdfast.ClusterRecord, branch []holdfas
 	rc.Engine = strings.TrimSpace(wrote.EngineName + " " + wrote.EngineVersion)
 }
 
-// viewQueue says for whom a run that is not executed yet waits.
+// viewQueue says which runs a run that is not executed yet waits for.
 func (v *viewer) viewQueue(ctx context.Context, rc *report.Cluster, run holdfast.Run) error {
 	if !run.Status.Pending() {
 		return nil

@@ -62,11 +62,11 @@ func NewList(opts Options) *List {
 	return p
 }
 
-// Templates returns the templates that the repositories publish, by name, with
-// the clusters whose documents name them on the tracked branches. If name selects
-// one (ErrNotFound if there is no such one), all of its versions are looked at for
-// whether they can be used, and of each cluster it is shown what was applied last;
-// else of the newest versions only, and of clusters not.
+// Templates returns the templates that the repositories publish, by name, with the
+// clusters whose documents name them on the tracked branches. If name selects one
+// (ErrNotFound if there is no such one), all of its versions are looked at for whether
+// they can be used, and of each cluster it is shown what was applied last; otherwise of
+// the newest versions only, and of clusters not.
 func (p *List) Templates(ctx context.Context, name string) ([]rollout.TemplateStatus, error) {
 	l := &templateLister{p: p, known: releases.NewLook(p.opts.Releases, p.opts.Resolver), whole: name != ""}
 	var names []string

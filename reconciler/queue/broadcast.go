@@ -8,10 +8,10 @@ type Broadcast struct {
 	ch chan struct{}
 }
 
-// NewBroadcast returns one that nobody waits for.
+// NewBroadcast returns a Broadcast that nobody waits for yet.
 func NewBroadcast() *Broadcast { return &Broadcast{ch: make(chan struct{})} }
 
-// Wait returns what is closed by the next Send.
+// Wait returns a channel that the next Send closes.
 func (b *Broadcast) Wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

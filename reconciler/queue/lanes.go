@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Lanes hand out keys as a Queue does, from a queue for each lane, with workers of
-// its own: a key that hangs keeps only those of its lane waiting.
+// Lanes hand out keys as a Queue does, from a queue for each lane, with its own
+// workers: a key that hangs keeps only those of its lane waiting.
 type Lanes[K comparable] struct {
 	lane   func(K) string
 	opened *Broadcast

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Line is a line of those who wait for the same things. Whatever wakes it, one of them looks
-// on behalf of all, one look after the other, and each thing that is found goes to one of them,
-// in the order in which they came: how often is looked does not depend on how many wait.
+// Line is a line of goroutines that wait for the same things. Whatever wakes it, one of them
+// looks on behalf of all, one look after the other, and each thing that is found goes to one of
+// them, in the order in which they came: the number of looks does not depend on how many wait.
 type Line[V any] struct {
 	opts LineOptions[V]
 
@@ -26,10 +26,11 @@ type Line[V any] struct {
 
 // LineOptions are what a Line needs. All are required unless noted.
 type LineOptions[V any] struct {
-	// Look looks for things for so many who wait. The context is that of one of them.
+	// Look looks for things for as many goroutines as wait. The context is that of one
+	// of them.
 	Look func(ctx context.Context, wanted int) (Found[V], error)
-	// Given is notified of each thing before somebody gets it, Back of one with which nobody
-	// will do anything. They must not call the line. Nil: nobody is.
+	// Given is called with each thing before somebody gets it, Back with each thing that is
+	// not used. They must not call the line. Nil: nobody is.
 	Given, Back func(V)
 	// Pause is the time until the next look after one that was Unsure.
 	Pause time.Duration
@@ -41,7 +42,7 @@ type Found[V any] struct {
 	Spare  []V  // for those for whom theirs was of no use
 	More   bool // there was more than that
 	Short  bool // another look may at once find something for those who got nothing
-	Unsure bool // there may be something later without a word
+	Unsure bool // there may be something later without a notification
 }
 
 // NewLine returns an empty line.
@@ -126,7 +127,7 @@ func (p *Place[V]) Next(ctx context.Context, patience time.Duration, last Miss) 
 	}
 }
 
-// enter has a place wait, unless the look that found it something has found more.
+// enter makes a place wait, unless the look that found something for it has found more.
 func (p *Place[V]) enter(last Miss) (thing V, ok bool) {
 	l := p.line
 	l.mu.Lock()
@@ -154,7 +155,7 @@ func (p *Place[V]) enter(last Miss) (thing V, ok bool) {
 	return thing, false
 }
 
-// looks reports whether a place is to look on behalf of all.
+// looks reports whether a place has to look on behalf of all.
 func (p *Place[V]) looks() bool {
 	l := p.line
 	l.mu.Lock()
@@ -227,7 +228,7 @@ func (l *Line[V]) wakeLater() {
 	}
 }
 
-// settled returns what a place was given; done if that is all that it waits for.
+// settled returns what a place was given; done if it waits for nothing else.
 func (p *Place[V]) settled(patient bool) (given []V, done bool, err error) {
 	l := p.line
 	l.mu.Lock()
@@ -266,7 +267,7 @@ func (l *Line[V]) remove(p *Place[V]) {
 	}
 }
 
-// nudge has the first of those who wait look, if that is due.
+// nudge makes the first one that waits look, if that is due.
 func (l *Line[V]) nudge() {
 	if l.due && !l.looking && len(l.waiting) > 0 {
 		l.waiting[0].wake()

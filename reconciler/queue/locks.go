@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Locks has a lock for each request, which no other one shares: who holds one may wait
-// for a code host, and only those wait for it who ask for the same. The zero value is
+// Locks has a lock for each request, which no other one shares: the holder of one may
+// wait for a code host, and only requests for the same wait for it. The zero value is
 // unlocked.
 type Locks struct {
 	mu    sync.Mutex
@@ -16,7 +16,7 @@ type Locks struct {
 
 // takenLock is a lock that somebody holds or waits for.
 type takenLock struct {
-	one   chan struct{} // has room for who holds it
+	one   chan struct{} // has room for whoever holds it
 	users int
 }
 
@@ -27,7 +27,7 @@ func (l *Locks) Lock(req holdfast.Request) (unlock func()) {
 	return func() { l.release(req, lock) }
 }
 
-// TryLock is Lock for who has something else to do if somebody holds it.
+// TryLock is Lock for whoever has something else to do if somebody holds it.
 func (l *Locks) TryLock(req holdfast.Request) (unlock func(), ok bool) {
 	lock := l.use(req)
 	select {

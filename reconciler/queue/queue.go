@@ -10,9 +10,9 @@ import (
 // it waits is there once; one that is added while it is worked on comes again
 // afterwards. It lives in memory: start-up and polling ask for everything again.
 //
-// What start-up asks for, or a change of a template, may be the whole fleet: it is
-// patient, waits until there is nothing else to hand out (or was passed over
-// often enough), and leaves workers for what comes meanwhile.
+// What start-up, or a change of a template, asks for may be the whole fleet: it is
+// patient, waits until there is nothing else to hand out (or was passed over often
+// enough), and leaves workers free for what comes meanwhile.
 type Queue[K comparable] struct {
 	mu      sync.Mutex
 	ready   []K
@@ -32,8 +32,8 @@ type Queue[K comparable] struct {
 // slowAtOnce is how many patient keys are worked on at once.
 const slowAtOnce = 2
 
-// passedMost is how often patient keys are passed over in a row: they wait long,
-// but not for ever.
+// passedMost is how often patient keys are passed over in a row: they wait long, but
+// not forever.
 const passedMost = 15
 
 type delayed struct {
@@ -167,7 +167,7 @@ func (q *Queue[K]) next() (key K, ok bool) {
 	return key, true
 }
 
-// Done says that the caller has finished with a key that it got.
+// Done reports that the caller has finished with a key that it got.
 func (q *Queue[K]) Done(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -182,10 +182,9 @@ func (q *Queue[K]) Done(key K) {
 	}
 }
 
-// Outcome records whether the work on a key failed, and returns how often it
-// has in a row. A try that somebody has asked for before the next one was due does
-// not count: polls of a second would make the wait for what they have no part in grow
-// to its longest within ten.
+// Outcome records whether the work on a key failed, and returns how often it has in a
+// row. A try that was asked for before the next one was due does not count: polls every
+// second would otherwise raise an unrelated wait to its maximum within ten.
 func (q *Queue[K]) Outcome(key K, failed bool) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

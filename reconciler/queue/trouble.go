@@ -2,9 +2,9 @@ package queue
 
 import "time"
 
-// Trouble says when a log is to have something that fails again and again: at once, then
-// at intervals that double from a minute to an hour, and once when it is over. What fails now
-// and then is one trouble. The zero value is ready to use. One goroutine uses it.
+// Trouble says when to log something that fails again and again: at once, then at intervals
+// that double from a minute to an hour, and once when it is over. Intermittent failures are
+// one trouble. The zero value is ready to use. One goroutine uses it.
 type Trouble struct {
 	since, last time.Time       // of the first and the last failure
 	failing     bool            // there was no success since
@@ -16,12 +16,12 @@ type Trouble struct {
 
 const (
 	troubleAgain, troubleMost = time.Minute, time.Hour
-	// troubleCauses is how many causes are said at once: one with a number in it is
-	// another one each time.
+	// troubleCauses is how many causes are logged at once: a cause with a number in it
+	// differs each time.
 	troubleCauses = 8
 )
 
-// Says notes a failure, and reports whether it is to be said.
+// Says notes a failure, and reports whether to log it.
 func (t *Trouble) Says(err error, now time.Time) bool {
 	if t.pause == 0 || !t.failing && now.Sub(t.last) > t.pause { // the first one, or the first one for long
 		*t = Trouble{since: now, next: now, said: make(map[string]bool)}
@@ -39,7 +39,7 @@ func (t *Trouble) Says(err error, now time.Time) bool {
 	return false
 }
 
-// Over notes a success. It reports whether that is to be said, and since when it had failed.
+// Over notes a success. It reports whether to log that, and since when it had failed.
 func (t *Trouble) Over() (since time.Time, said bool) {
 	said, t.failureSaid, t.failing = t.failureSaid, false, false
 	return t.since, said

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Turns say whose turn is next, where not all can be looked at each time. They are safe for
+// Turns say whose turn is next, where not all can be served each time. They are safe for
 // concurrent use.
 type Turns struct {
 	mu   sync.Mutex
@@ -15,8 +15,8 @@ type Turns struct {
 // NewTurns returns turns that nobody has had.
 func NewTurns() *Turns { return &Turns{last: make(map[string]int)} }
 
-// Next returns at most so many of those that there are, of which it is passed the numbers in
-// their order; after the highest the lowest is next.
+// Next returns at most that many of all numbers, which it is passed in their order; after
+// the highest the lowest is next.
 func (t *Turns) Next(of string, all []int, most int) []int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

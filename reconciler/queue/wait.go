@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// swiftKey is where a context says that nobody waits under it.
+// swiftKey marks contexts under which nothing may wait.
 type swiftKey struct{}
 
 // WaitError ends swift work that would have to wait.

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// abortKey is where a context has the one that ends what was begun.
+// abortKey holds, in a context, the one that ends what was begun.
 type abortKey struct{}
 
 // Abortable returns a context for Work and Begun: what was begun continues when ctx is
@@ -39,8 +39,8 @@ func begun(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// conflictsInARow is how often a record may have changed since it was read before that is a
-// failure like any other one: somebody else writes at the same time, for a moment.
+// conflictsInARow is how often a record may have changed since it was read before that
+// counts as a failure: for a moment, somebody else may write at the same time.
 const conflictsInARow = 20
 
 // Work calls do for each key of q until ctx is done. A key whose work failed
@@ -79,8 +79,8 @@ func Step[K comparable](ctx context.Context, q *Queue[K], do func(context.Contex
 }
 
 // RetryIn returns how long to wait after a failure, the last one of so many in a row:
-// doubling from two seconds up to ceiling. What a code host has not listened to has not
-// failed, and comes again as soon as the host listens.
+// doubling from two seconds up to ceiling. A call that the code host did not accept has
+// not failed, and is made again as soon as the host accepts calls.
 func RetryIn(err error, failures int, ceiling time.Duration) time.Duration {
 	if limited := (*holdfast.RateLimitError)(nil); errors.As(err, &limited) {
 		return max(limited.Wait, time.Second)

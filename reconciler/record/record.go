@@ -45,7 +45,7 @@ type Runs interface {
 	Run(ctx context.Context, id string) (holdfast.Run, error)
 	// Runs returns the runs that match, newest first.
 	Runs(ctx context.Context, filter holdfast.RunFilter) ([]holdfast.Run, error)
-	// UpdateRun stores run if its Version is the stored one, else it is an
+	// UpdateRun stores run if its Version is the stored one, otherwise it is an
 	// ErrConflict.
 	UpdateRun(ctx context.Context, run holdfast.Run) (holdfast.Run, error)
 }
@@ -53,7 +53,7 @@ type Runs interface {
 // Options are what a Writer needs. All are required unless noted.
 type Options struct {
 	Store         Store
-	DriftSchedule string // of clusters whose documents say nothing; empty: none
+	DriftSchedule string // for clusters whose documents have none; empty: none
 	// Ended is called with each run that was canceled before it began.
 	Ended func(ctx context.Context, run holdfast.Run)
 	// DriftMoved is called when a drift check is due within DriftLatest, and was
@@ -63,8 +63,8 @@ type Options struct {
 	Now        func() time.Time
 }
 
-// DriftLatest is the longest between two looks at what is due: what no wake-up has
-// told is seen then.
+// DriftLatest is the longest time between two looks at what is due: what no wake-up
+// announced is seen then.
 const DriftLatest = time.Minute
 
 // Writer writes records. It is safe for concurrent use.
@@ -122,7 +122,7 @@ func (w *Writer) save(
 }
 
 // Create stores records of clusters that have none, as Save does and in one transaction. It
-// returns those that it has stored: of the others somebody else has stored one meanwhile.
+// returns those that it has stored: somebody else has stored the others meanwhile.
 func (w *Writer) Create(ctx context.Context, records []holdfast.ClusterRecord) ([]holdfast.ClusterRecord, error) {
 	now, none := w.opts.Now(), holdfast.ClusterRecord{}
 	completed := make([]holdfast.ClusterRecord, len(records))
@@ -175,8 +175,7 @@ func (w *Writer) Entry(actor, action, object, detail string) holdfast.AuditEntry
 	return holdfast.NewAuditEntry(w.opts.Now(), actor, action, object, detail)
 }
 
-// Audit records what somebody did. What is written at the same time takes its Entry
-// along instead.
+// Audit records what somebody did. A write at the same time includes its Entry instead.
 func (w *Writer) Audit(ctx context.Context, actor, action, object, detail string) {
 	w.audit(ctx, w.Entry(actor, action, object, detail))
 }

@@ -260,7 +260,7 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// TestRecord: what somebody did is on record with what came of it, in one write, and alone if
+// TestRecord: what somebody did is on record with its outcome, in one write, and alone if
 // nothing came of it.
 func TestRecord(t *testing.T) {
 	t.Parallel()

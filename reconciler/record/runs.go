@@ -58,7 +58,7 @@ func (w *Writer) cancel(ctx context.Context, id string, reason holdfast.Reason, 
 
 // CancelPending cancels all runs of a cluster that have not begun, but not those that
 // put its state right: what an engine could not save is pushed, and a lock is released,
-// whatever becomes of the cluster.
+// whatever happens to the cluster.
 func (w *Writer) CancelPending(ctx context.Context, cluster string, reason holdfast.Reason) error {
 	runs, err := w.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: cluster, Statuses: Unended(), Limit: 1000})
 	if err != nil {
@@ -113,8 +113,8 @@ func (w *Writer) Moment(ctx context.Context, cluster string) (time.Time, error) 
 	return now, nil
 }
 
-// FillApplied gives a run what the record says was last applied, with the very
-// engine of that time.
+// FillApplied gives a run what the record says was last applied, with the engine of
+// that time.
 func FillApplied(rec holdfast.ClusterRecord, run *holdfast.Run) {
 	last := rec.Applied
 	run.Repo, run.Revision, run.SourceDigest, run.Document = rec.Owner, last.Revision, last.SourceDigest, last.Document

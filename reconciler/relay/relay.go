@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// lookEvery is how often a leader looks for what it was not told of.
+	// lookEvery is how often a leader looks for what it was not notified of.
 	lookEvery = time.Second
 	// atOnce is how much is taken in at once.
 	atOnce = 500
@@ -33,7 +33,7 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// Desk takes in and passes on what is asked. It is safe for concurrent use.
+// Desk receives and passes on what is asked. It is safe for concurrent use.
 type Desk struct {
 	opts  Options
 	asked *queue.Broadcast
@@ -42,8 +42,8 @@ type Desk struct {
 // New returns a Desk.
 func New(opts Options) *Desk { return &Desk{opts: opts, asked: queue.NewBroadcast()} }
 
-// Put asks the leader of a repository for something. Once it has returned without an error
-// that is done, whoever dies.
+// Put asks the leader of a repository for something. Once it has returned without an
+// error, that is done, whatever process dies.
 func (d *Desk) Put(ctx context.Context, ask replica.Ask) error {
 	if err := d.opts.Store.Ask(ctx, ask); err != nil {
 		return fmt.Errorf("hand over: %w", err)
@@ -55,7 +55,7 @@ func (d *Desk) Put(ctx context.Context, ask replica.Ask) error {
 // Wake has what is asked looked at.
 func (d *Desk) Wake() { d.asked.Send() }
 
-// Run takes in what is asked of this replica until ctx is done.
+// Run receives what is asked of this replica until ctx is done.
 func (d *Desk) Run(ctx context.Context) error {
 	var trouble queue.Trouble
 	for {
@@ -75,8 +75,8 @@ func (d *Desk) Run(ctx context.Context) error {
 	}
 }
 
-// Pass takes in what is asked now. Who dies after it was taken in, and before it is done, is
-// succeeded by a leader that asks for everything.
+// Pass receives what is asked now. If the leader dies after it was received, and before it
+// is done, its successor asks for everything.
 func (d *Desk) Pass(ctx context.Context) error {
 	for {
 		led := d.opts.Led()

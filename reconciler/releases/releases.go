@@ -145,8 +145,8 @@ func (v *Reader) open(
 	return templates.TemplateVersion{Repo: repo, Tag: tag, Revision: rev, Tree: tree, Dir: dir}, nil
 }
 
-// pin returns the commit that a tag was recorded with, else rev, which it records then if
-// that can be used.
+// pin returns the commit that a tag was recorded with, otherwise rev, which it records
+// then if that can be used.
 func (v *Reader) pin(ctx context.Context, repo, tag string, rev holdfast.Revision, usable bool) (holdfast.Revision, error) {
 	if usable {
 		pinned, err := v.pins.PinTag(ctx, repo, tag, rev)
@@ -165,10 +165,10 @@ func (v *Reader) pin(ctx context.Context, repo, tag string, rev holdfast.Revisio
 	return rev, nil
 }
 
-// Mend records the commit that a tag names now, if no document on a tracked branch
-// and no apply uses the version that it releases, and returns what counts
-// then: a pull request, be it one of ours, is not enough. A commit whose template cannot
-// be used counts, and is not recorded.
+// Mend records the commit that a tag names now, if no document on a tracked branch and
+// no apply uses the version that it releases, and returns what counts then: a pull
+// request, even one of ours, is not enough. A commit whose template cannot be used
+// counts, and is not recorded.
 func (v *Reader) Mend(
 	ctx context.Context, repo, tag, name, version string, was, now holdfast.Revision,
 ) (holdfast.Revision, error) {

@@ -41,14 +41,14 @@ type Unsaved interface {
 	UnsavedStates(ctx context.Context, cluster string) ([]holdfast.UnsavedState, error)
 	// OpenUnsaved is an ErrNotFound if what was rescued has reached nobody.
 	OpenUnsaved(ctx context.Context, u holdfast.UnsavedState) (io.ReadCloser, error)
-	// PushUnsaved queues run, which is to push u; ErrConflict if u does not stand
-	// as it was read.
+	// PushUnsaved queues run, which is to push u; ErrConflict if u is not as it was
+	// read.
 	PushUnsaved(ctx context.Context, u holdfast.UnsavedState, run holdfast.Run) error
 }
 
-// Waiver ends that a state stands.
+// Waiver gives up an unsaved state.
 type Waiver interface {
-	// WaiveUnsaved gives u up; ErrConflict if it does not stand as it was read.
+	// WaiveUnsaved gives u up; ErrConflict if it is not as it was read.
 	WaiveUnsaved(ctx context.Context, u holdfast.UnsavedState, entry holdfast.AuditEntry) error
 	// ReplaceUnsaved puts data in place of u.
 	ReplaceUnsaved(ctx context.Context, u holdfast.UnsavedState, by string, data []byte) (holdfast.UnsavedState, error)
@@ -75,8 +75,8 @@ type Options struct {
 // maxDelay bounds the pause between two pushes of a state.
 const maxDelay = 10 * time.Minute
 
-// Keeper queues the runs that put states right. It is safe for concurrent use,
-// also by several replicas.
+// Keeper queues the runs that resolve states. It is safe for concurrent use, also by
+// several replicas.
 type Keeper struct{ opts Options }
 
 // New returns a Keeper.
@@ -87,8 +87,8 @@ func New(opts Options) *Keeper {
 	return &Keeper{opts: opts}
 }
 
-// Standing returns the unsaved state of a cluster, with what comes of it; nil if none
-// stands.
+// Standing returns the unsaved state of a cluster, with what becomes of it; nil if
+// there is none.
 func (k *Keeper) Standing(ctx context.Context, cluster string) (*decision.Unsaved, error) {
 	list, err := k.opts.Store.UnsavedStates(ctx, cluster)
 	if err != nil || len(list) == 0 {
@@ -129,9 +129,9 @@ func notSaved(u holdfast.UnsavedState) string {
 	return text
 }
 
-// Pass queues the pushes that are due: one at once for each state that could not
-// be saved, and another when that failed for a cause that passes. It is to be called
-// every few seconds.
+// Pass queues the pushes that are due: one at once for each state that could not be
+// saved, and another when that failed for a transient cause. It is to be called every
+// few seconds.
 func (k *Keeper) Pass(ctx context.Context) error {
 	list, err := k.opts.Store.UnsavedStates(ctx, "")
 	if err != nil {
@@ -150,7 +150,7 @@ func (k *Keeper) Pass(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// due reports whether a state is to be pushed now without anybody's asking.
+// due reports whether a state is to be pushed now automatically.
 func (k *Keeper) due(ctx context.Context, u holdfast.UnsavedState) (bool, error) {
 	if u.Job != "" {
 		job, err := k.pushOf(ctx, u)
@@ -179,7 +179,7 @@ func (k *Keeper) due(ctx context.Context, u holdfast.UnsavedState) (bool, error)
 }
 
 // pushOf returns the run that pushes a state, or that did so last; the zero Run if
-// there is none, or if it is not kept any longer.
+// there is none, or if it is no longer kept.
 func (k *Keeper) pushOf(ctx context.Context, u holdfast.UnsavedState) (holdfast.Run, error) {
 	if u.Job == "" {
 		return holdfast.Run{}, nil
@@ -197,7 +197,7 @@ func (k *Keeper) again(job holdfast.Run) bool {
 }
 
 // mendedElsewhere reports whether what ended a push is a matter of access, which
-// somebody puts right at the backend or in holdfast.yaml without a word to us. A
+// somebody may correct at the backend or in holdfast.yaml without our knowing. A
 // backend that has another state refuses this one each time.
 func mendedElsewhere(job holdfast.Run) bool {
 	if job.Status != holdfast.RunErrored || job.Failure == nil {
@@ -242,9 +242,9 @@ func (k *Keeper) queue(ctx context.Context, u holdfast.UnsavedState, actor strin
 	return run, nil
 }
 
-// jobOf is a run that puts a state right, with the root module, the project's credentials
-// and the engine of another run. Of kind RunState it has those for applies, with which no
-// code is executed that is in a pull request only.
+// jobOf is a run that resolves a state, with the root module, the project's credentials
+// and the engine of another run. A run of kind RunState has those for applies, with which
+// no code is executed that is in a pull request only.
 func (k *Keeper) jobOf(from holdfast.Run, kind holdfast.RunKind, actor string) (holdfast.Run, error) {
 	if kind.Writes() && !from.PullRequest.IsZero() {
 		return holdfast.Run{}, &holdfast.RefusedError{Text: fmt.Sprintf("run %s is of %s, whose code is not on the tracked branch", from.ID, from.PullRequest)}

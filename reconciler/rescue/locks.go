@@ -35,10 +35,10 @@ type releaser struct {
 	kind holdfast.RunKind // RunState: with those for applies; RunUnlock: with those for plans
 }
 
-// BackendLock returns the lock of a cluster's own backend that a run found
-// last; ErrNotFound if none has found one, or if it is gone: a later run has got the
-// lock, or has released it. Locks that are released with code of runs that who asks does
-// not see are left out.
+// BackendLock returns the lock of a cluster's own backend that a run found last;
+// ErrNotFound if none has found one, or if it is gone: a later run has got the lock, or
+// has released it. Locks that are released with code of runs that the caller may not see
+// are left out.
 func (k *Keeper) BackendLock(ctx context.Context, cluster string, sees statelock.SeesRun) (statelock.BackendLock, error) {
 	seen, err := k.look(ctx, statelock.BackendUnlock{Cluster: cluster, Sees: sees})
 	if err == nil && seen.ID == "" {
@@ -47,9 +47,9 @@ func (k *Keeper) BackendLock(ctx context.Context, cluster string, sees statelock
 	return seen.BackendLock, err
 }
 
-// look returns the lock that somebody asks about, as the last run has seen it that found
-// it: that with the ID or, without one and if no run has found it, the one that was found
-// last. It has no ID if no run has found any.
+// look returns the lock that somebody asks about, as the last run that found it has seen
+// it: the one with the ID or, without an ID, the one that was found last. It has no ID if
+// no run has found any.
 func (k *Keeper) look(ctx context.Context, ask statelock.BackendUnlock) (sighting, error) {
 	seen := sighting{}
 	runs, err := k.opts.Store.Runs(ctx, holdfast.RunFilter{Cluster: ask.Cluster, Limit: runsLooked})
@@ -82,7 +82,7 @@ func (k *Keeper) look(ctx context.Context, ask statelock.BackendUnlock) (sightin
 
 // lockedAt are runs with the state whose lock they have found, or may hold. Of one that moves a
 // state that is the new place, which no other run uses, unless it got no further than its first
-// plan, which is made at the present one.
+// plan, which is made at the current one.
 func lockedAt(runs []holdfast.Run) []holdfast.Run {
 	runs = slices.Clone(runs)
 	for i := range runs {
@@ -117,8 +117,8 @@ func (s sighting) rather(than sighting, id string) bool {
 	return s.by.kind == holdfast.RunState && than.by.kind != holdfast.RunState
 }
 
-// branch returns the newest runs of a cluster's tracked branch that have a root module of
-// their own.
+// branch returns the newest runs of a cluster's tracked branch that have their own root
+// module.
 func (k *Keeper) branch(ctx context.Context, cluster string) ([]holdfast.Run, error) {
 	runs, err := history.Branch(ctx, k.opts.Store, cluster)
 	if err != nil {
@@ -146,7 +146,7 @@ func releaserOf(seen sighting, branch []holdfast.Run) releaser {
 	return releaser{seen.in, holdfast.RunUnlock}
 }
 
-// visible are those of some runs that who asks sees.
+// visible are those of some runs that the caller may see.
 func visible(ctx context.Context, ask statelock.BackendUnlock, runs ...holdfast.Run) ([]holdfast.Run, error) {
 	if ask.Sees == nil {
 		return runs, nil
@@ -164,10 +164,10 @@ func visible(ctx context.Context, ask statelock.BackendUnlock, runs ...holdfast.
 
 // sightings are the locks that runs have found, unless they are known to be gone: the last
 // one of each state, the one that was found last first. As a run of the tracked branch has
-// seen it, if one has, since ID and time of a lock are the words of the backend that the
-// run's code names. A run that never got as far as the lock says nothing of it. Of one state
-// no two attempts are executed at once: a run that was made later may have been executed
-// before another one.
+// seen it, if one has, since ID and time of a lock come from the backend that the run's code
+// names. A run that never got as far as the lock says nothing of it. Of one state no two
+// attempts are executed at once: a run that was made later may have been executed before
+// another one.
 func sightings(runs []holdfast.Run) []sighting {
 	runs = slices.Clone(runs)
 	slices.SortStableFunc(runs, func(a, b holdfast.Run) int { return b.HeartbeatAt.Compare(a.HeartbeatAt) })
@@ -199,8 +199,8 @@ func sightings(runs []holdfast.Run) []sighting {
 }
 
 // hadLock reports whether a run's engine has got the state's lock, which so was free: the
-// run ended well, or not before a step that comes after its plan. One that puts a state
-// right waits before it asks for the lock.
+// run ended well, or not before a step that comes after its plan. A run that resolves a
+// state waits before it asks for the lock.
 func hadLock(run holdfast.Run) bool {
 	if run.Status.Done() && run.Status.Good() {
 		return true
@@ -235,7 +235,7 @@ func (k *Keeper) tried(ctx context.Context, runs []holdfast.Run) ([]holdfast.Run
 }
 
 // mayLeaveLock reports whether a run that is over may not have released its lock: its
-// engine died, also by our hand, or did not reach the backend.
+// engine died, perhaps because we killed it, or did not reach the backend.
 func mayLeaveLock(run holdfast.Run) bool {
 	if run.State.Unlocks() {
 		return false // it takes none
@@ -257,8 +257,8 @@ func takesLock(step string) bool {
 }
 
 // deadHolder is the run of ours that died while the lock was made, of those with the
-// state in which it was seen; empty if there is none. Clocks differ: of several that may
-// be it, it is the one whose time is nearest to the lock's.
+// state in which it was seen; empty if there is none. Clocks differ: among several
+// candidates, it is the one whose time is nearest to the lock's.
 func deadHolder(lock sighting, runs []holdfast.Run) string {
 	if lock.Created.IsZero() {
 		return ""
@@ -408,8 +408,8 @@ func (k *Keeper) planCommand(ctx context.Context, ask statelock.BackendUnlock, r
 	return "holdfast replan " + ask.Cluster, nil
 }
 
-// released is an error unless the lock with that ID is known to be one that a dead run of
-// ours has left.
+// released is an error unless the lock with that ID is known to be left by a dead run of
+// ours.
 func released(ask statelock.BackendUnlock, seen sighting) error {
 	switch {
 	case seen.ID == "":
@@ -439,7 +439,7 @@ func another(ask statelock.BackendUnlock, seen sighting, more string) error {
 func holder(seen sighting) string { return cmp.Or(seen.Who, "an unnamed holder") }
 
 // awaits reports whether a run that is executed was refused a lock before, which so is
-// somebody else's: engines give each lock an ID of its own.
+// somebody else's: engines give each lock its own ID.
 func awaits(run holdfast.Run, lock string) bool {
 	found, ok := statelock.Of(run)
 	return ok && found.ID == lock && !run.LockedSince.IsZero()

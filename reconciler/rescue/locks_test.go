@@ -199,7 +199,7 @@ func TestLockOfAMigration(t *testing.T) {
 }
 
 // TestLockOfAMigrationAtThePresentPlace: a lock that the first plan of a migration finds is that of
-// the present place, and is released with what was applied there; one that was left there by a
+// the current place, and is released with what was applied there; one that was left there by a
 // migration that died, too, is known to be of a dead one.
 func TestLockOfAMigrationAtThePresentPlace(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Unsaved returns the unsaved state of a cluster; ErrNotFound if none stands.
+// Unsaved returns the unsaved state of a cluster; ErrNotFound if there is none.
 func (k *Keeper) Unsaved(ctx context.Context, cluster string) (holdfast.UnsavedState, error) {
 	list, err := k.opts.Store.UnsavedStates(ctx, cluster)
 	if err != nil {
@@ -21,8 +21,8 @@ func (k *Keeper) Unsaved(ctx context.Context, cluster string) (holdfast.UnsavedS
 	return list[0], nil
 }
 
-// OpenUnsaved opens the unsaved state of a cluster for a person; ErrNotFound if
-// none stands, or if what was rescued is on the agent's disk only.
+// OpenUnsaved opens the unsaved state of a cluster for a person; ErrNotFound if there
+// is none, or if what was rescued is on the agent's disk only.
 func (k *Keeper) OpenUnsaved(ctx context.Context, cluster, actor string) (io.ReadCloser, error) {
 	u, err := k.Unsaved(ctx, cluster)
 	if err != nil {
@@ -38,9 +38,8 @@ func (k *Keeper) OpenUnsaved(ctx context.Context, cluster, actor string) (io.Rea
 	return file, nil
 }
 
-// PushUnsaved queues the push of a cluster's unsaved state now, or of data in its
-// place if there is any. ErrNotFound if none stands; ErrConflict if it is being
-// pushed.
+// PushUnsaved queues the push of a cluster's unsaved state now, or of data in its place
+// if there is any. ErrNotFound if there is none; ErrConflict if it is being pushed.
 func (k *Keeper) PushUnsaved(ctx context.Context, cluster, actor string, data []byte) (holdfast.Run, error) {
 	u, err := k.idle(ctx, cluster)
 	if err != nil {
@@ -59,8 +58,8 @@ func (k *Keeper) PushUnsaved(ctx context.Context, cluster, actor string, data []
 	return k.queue(ctx, u, actor)
 }
 
-// idle returns the unsaved state of a cluster; ErrNotFound if none stands, ErrConflict
-// if a run pushes it.
+// idle returns the unsaved state of a cluster; ErrNotFound if there is none,
+// ErrConflict if a run pushes it.
 func (k *Keeper) idle(ctx context.Context, cluster string) (holdfast.UnsavedState, error) {
 	u, err := k.Unsaved(ctx, cluster)
 	if err != nil {
@@ -76,9 +75,9 @@ func (k *Keeper) idle(ctx context.Context, cluster string) (holdfast.UnsavedStat
 	return u, err
 }
 
-// WaiveUnsaved gives a cluster's unsaved state up, for a reason, and returns it:
-// what is planned next is planned with the state that the backend has. ErrNotFound
-// if none stands; ErrConflict if it is being pushed.
+// WaiveUnsaved gives a cluster's unsaved state up, for a reason, and returns it: what
+// is planned next is planned with the state that the backend has. ErrNotFound if there
+// is none; ErrConflict if it is being pushed.
 func (k *Keeper) WaiveUnsaved(ctx context.Context, cluster, actor, reason string) (holdfast.UnsavedState, error) {
 	u, err := k.idle(ctx, cluster)
 	if err != nil {

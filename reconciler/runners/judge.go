@@ -83,7 +83,7 @@ func (j *judging) unwatched() (repos []string) {
 	return repos
 }
 
-// place is where the document in force stands that has a document's kind and name.
+// place is where the document in force is that has a document's kind and name.
 func (j *judging) place(doc runnerdoc.Document) (at runnerspec.DocumentPlace, ok bool) {
 	if doc.Rule != nil {
 		rec, ok := j.rule(doc.Name())
@@ -338,7 +338,7 @@ func samePlace(a, b runnerspec.DocumentPlace) bool {
 	return a == b
 }
 
-// told adds to the audit trail what became of a document.
+// told records in the audit trail what became of a document.
 func (j *judging) told(kind, name string, known, changed bool, place runnerspec.DocumentPlace, faults holdfast.Faults) {
 	action, detail := ".update", fmt.Sprintf("%s:%d of %s at %s", place.Path, place.Line, place.Repo, place.Revision.Short())
 	switch {

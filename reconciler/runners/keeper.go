@@ -125,7 +125,7 @@ func (k *Keeper) Take(ctx context.Context, revision holdfast.Revision, cat *cata
 	return nil
 }
 
-// Again takes in again what has faults: states that were in the way may have been migrated.
+// Again reads again what has faults: states that were in the way may have been migrated.
 func (k *Keeper) Again(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -137,7 +137,7 @@ func (k *Keeper) Again(ctx context.Context) error {
 	return nil
 }
 
-// take takes in one tree, and reports whether something is in force that was not before.
+// take reads one tree, and reports whether something is in force that was not before.
 func (k *Keeper) take(ctx context.Context, said tree) (news bool, err error) {
 	for again := false; ; again = true {
 		is, err := k.known(ctx)

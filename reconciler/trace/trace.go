@@ -34,8 +34,8 @@ type subject struct {
 // NewMemory returns a Memory that traces to a Tracer; nil: nothing is traced.
 func NewMemory(to Tracer) *Memory { return &Memory{to: to, recent: make(map[subject]string)} }
 
-// tracesKept bounds the traces that are remembered. What is forgotten begins a
-// trace of its own.
+// tracesKept bounds the traces that are remembered. What is forgotten begins its own
+// trace.
 const tracesKept = 1024
 
 // Remember notes the trace of what was heard of something.

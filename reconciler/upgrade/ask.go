@@ -253,9 +253,9 @@ func (a *upgradeAsk) intend(ctx context.Context, cat *catalog.Catalog, chosen []
 	return keys, nil
 }
 
-// byThemselves takes those out of what is asked for that are proposed anyway, now
-// that somebody looks, and adds the keys of the records in which they will be: the
-// pull request that they are in moves on, and they get no other one.
+// byThemselves removes from what is asked for those that are proposed anyway by this
+// look, and adds the keys of the records in which they will be: the pull request that
+// they are in moves on, and they get no other one.
 func (a *upgradeAsk) byThemselves(
 	cat *catalog.Catalog, records map[string]rollout.Upgrade, chosen []upgradeCandidate, keys map[string]bool,
 ) []upgradeCandidate {

@@ -43,9 +43,9 @@ func (c *upgradeChecks) keep(repo string, checks map[upgradeCheck]holdfast.Fault
 	c.last[repo] = checks
 }
 
-// candidates returns the clusters of a tree that there is a newer version for:
-// those whose documents allow it, and those that somebody has asked for, which
-// are of their records alone.
+// candidates returns the clusters of a tree for which there is a newer version: those
+// whose documents allow it, and those that somebody has asked for, which are of their
+// records alone.
 func (k *Keeper) candidates(ctx context.Context, cat *catalog.Catalog, known *releases.Look, records []rollout.Upgrade) ([]upgradeCandidate, error) {
 	var out []upgradeCandidate
 	asked := make(map[string]bool)
@@ -88,8 +88,8 @@ func candidateOf(doc document.Document, to, by string) upgradeCandidate {
 	}
 }
 
-// upgradable returns the document of a cluster that names a version of a template
-// and is not at fault itself.
+// upgradable returns the document of a cluster that names a version of a template and
+// has no faults itself.
 func upgradable(c *catalog.Catalog, name string) (document.Document, bool) {
 	entries := c.Named(name)
 	if len(entries) != 1 || len(entries[0].File.FaultsOf(name)) > 0 {
@@ -99,17 +99,17 @@ func upgradable(c *catalog.Catalog, name string) (document.Document, bool) {
 	return entries[0].Doc, ref != nil && ref.Name != "" && ref.Version != ""
 }
 
-// unclear reports whether a tree does not tell what some of an upgrade's clusters
-// are: their files have faults, or they are claimed twice. That is mended, and
-// nobody wants another pull request then.
+// unclear reports whether a tree does not say what some of an upgrade's clusters are:
+// their files have faults, or they are claimed twice. People will correct that, and do
+// not want another pull request meanwhile.
 func unclear(c *catalog.Catalog, rec rollout.Upgrade) bool {
 	return slices.ContainsFunc(rec.Clusters, func(cluster rollout.UpgradeCluster) bool {
 		return c.Spoiled(cluster.Path) || len(c.Named(cluster.Name)) > 1
 	})
 }
 
-// check fills in which candidates the newer version would refuse. What was found
-// out of the same document before is not asked again.
+// check fills in which candidates the newer version would refuse. The result for the
+// same document is remembered.
 func (k *Keeper) check(ctx context.Context, cat *catalog.Catalog, candidates []upgradeCandidate) error {
 	former := k.checks.of(cat.Repo)
 	checks := make([]upgradeCheck, len(candidates))
@@ -176,8 +176,8 @@ func editsFor(c *catalog.Catalog, w *wantedUpgrade) (map[string][]byte, error) {
 	return files, nil
 }
 
-// madeFrom is of all that a pull request is made from: where it is the same, so is
-// what it says, as far as tags are where they were.
+// madeFrom is a digest of all that a pull request is made from: if it is the same, so
+// is the content, as far as tags have not moved.
 func madeFrom(c *catalog.Catalog, w *wantedUpgrade) holdfast.Digest {
 	d := holdfast.NewDigester("upgrade")
 	d.Add(w.key, w.group, w.by, strings.Join(w.held, "\n"))

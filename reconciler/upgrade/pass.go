@@ -27,7 +27,7 @@ type upgradePass struct {
 	asked bool
 }
 
-// bring makes one pull request what it should be.
+// bring updates one pull request to what it should be.
 func (p *upgradePass) bring(ctx context.Context, rec rollout.Upgrade, wanted *wantedUpgrade) error {
 	var files map[string][]byte
 	var from holdfast.Digest
@@ -89,7 +89,7 @@ func (p *upgradePass) propose(
 	if p.sameFiles(ctx, rec, files) {
 		proposal.Base = rec.Base // only the description is new: no new commit for that
 	}
-	// From here on a commit of ours may be on the branch that nobody has told us of.
+	// From here on a commit of ours may be on the branch without our knowing.
 	intent := rec
 	intent.Clusters, intent.By, intent.Head, intent.Digest = w.clusters, w.by, "", ""
 	if !sameUpgrade(intent, rec) || rec.Version == 0 {
@@ -130,7 +130,7 @@ func (p *upgradePass) describe(ctx context.Context, w *wantedUpgrade) (report.Up
 	return u, nil
 }
 
-// proposalDigest is of what a proposal is, wherever it stands.
+// proposalDigest is of what a proposal is, whatever its base.
 func proposalDigest(p proposals.PullRequest) holdfast.Digest {
 	d := holdfast.NewDigester("proposal")
 	d.Add(p.Branch, p.BaseBranch, p.Message, p.Title, p.Body, strings.Join(p.Labels, "\n"))
@@ -155,8 +155,8 @@ func (p *upgradePass) asProposed(ctx context.Context, rec rollout.Upgrade, diges
 	return pr.Head == rec.Head, nil
 }
 
-// forbidden is how long not to ask a forge that did not let us push, or did not
-// take the very same.
+// forbidden is how long not to ask a forge that did not let us push, or refused the
+// same proposal.
 func (p *upgradePass) forbidden(rec rollout.Upgrade, digest holdfast.Digest) time.Duration {
 	at := p.k.refusedAt(rec, digest)
 	if rec.Trouble == forbiddenTrouble {
@@ -168,9 +168,9 @@ func (p *upgradePass) forbidden(rec rollout.Upgrade, digest holdfast.Digest) tim
 	return forbiddenRetry - p.k.opts.Now().Sub(at)
 }
 
-// sameFiles reports whether the files that an upgrade edits are on the tracked
-// branch as they were where its last commit stands, and that commit edits them in
-// the same way.
+// sameFiles reports whether the files that an upgrade edits are on the tracked branch
+// as they were at the base of its last commit, and that commit edits them in the same
+// way.
 func (p *upgradePass) sameFiles(ctx context.Context, rec rollout.Upgrade, files map[string][]byte) bool {
 	if rec.PullRequest == 0 || rec.Base == "" {
 		return false
@@ -217,8 +217,8 @@ func (p *upgradePass) proposed(
 	return nil
 }
 
-// notProposed records why a pull request is not as it is wanted. The digest is of
-// what the forge did not take.
+// notProposed records why a pull request is not as it is wanted. The digest is of what
+// the forge refused.
 func (p *upgradePass) notProposed(ctx context.Context, rec rollout.Upgrade, digest holdfast.Digest, cause error) error {
 	refused := errors.Is(cause, holdfast.ErrForbidden) || errors.Is(cause, holdfast.ErrRejected)
 	switch {
@@ -249,9 +249,8 @@ func (p *upgradePass) notProposed(ctx context.Context, rec rollout.Upgrade, dige
 	return nil
 }
 
-// occupied records that somebody has a branch of the name that ours would have.
-// One without a pull request is nobody's answer to ours: the next look takes
-// another name.
+// occupied records that somebody has a branch of the name that ours would have. One
+// without a pull request is not an answer to ours: the next look uses another name.
 func (p *upgradePass) occupied(ctx context.Context, rec rollout.Upgrade) error {
 	pr, err := p.present(ctx, p.repo.Forge, rec)
 	switch {
@@ -292,7 +291,7 @@ func (p *upgradePass) withdraw(ctx context.Context, rec rollout.Upgrade, w *want
 		return p.notProposed(ctx, rec, "", holdfast.ErrConflict)
 	}
 	why := withdrawal(p.cat, rec, w)
-	// Without clusters it is we who close it, whatever the crash that follows.
+	// Without clusters we close it, even if a crash follows.
 	rec.Clusters = nil
 	if rec, err = p.k.saveUpgrade(ctx, rec); err != nil {
 		return err

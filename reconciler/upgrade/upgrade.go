@@ -152,7 +152,7 @@ func (k *Keeper) pace() time.Duration {
 	return k.every
 }
 
-// settled is what a pull request was made from, and what came of it: another replica may have
+// settled is what a pull request was made from, and its outcome: another replica may have
 // made something else of it since.
 type settled struct{ from, proposal holdfast.Digest }
 
@@ -297,8 +297,8 @@ func (k *Keeper) followUpgrades(ctx context.Context, repo string) (map[string]ro
 	return records, nil
 }
 
-// mergeUnseen is for how long a merge that is not on the tracked branch, as it was
-// last fetched, is taken for one that is still to come.
+// mergeUnseen is how long a merge that is not on the tracked branch, as it was last
+// fetched, is taken for one that is still to come.
 const mergeUnseen = 10 * time.Minute
 
 // unseenMerges returns the keys of upgrades whose merges are not on the tracked

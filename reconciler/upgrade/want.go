@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/semver"
 )
 
-// upgradeCandidate is a cluster that there is a newer version for.
+// upgradeCandidate is a cluster for which there is a newer version.
 type upgradeCandidate struct {
 	rollout.UpgradeCluster
 	template string
@@ -95,7 +95,7 @@ func upgradeBranch(key string, nth int) string {
 	slug := strings.Join(strings.FieldsFunc(key, func(r rune) bool {
 		return r >= unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}), "-")
-	if slug != key { // then others may come to the same
+	if slug != key { // then others may come to the same result
 		slug = strings.Trim(slug[:min(len(slug), 60)], "-") + "-" + holdfast.DigestOf([]byte(key)).Short()[:8]
 	}
 	if nth > 1 {

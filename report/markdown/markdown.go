@@ -159,8 +159,8 @@ func Shorten(s string, limit int) string {
 // length of s is.
 func ShortText(s string, limit int) string { return Shorten(Text(Clip(s, limit)), limit) }
 
-// ShortHint is text in the same way, in which what stands between two backticks is
-// code: hints name commands so.
+// ShortHint is text in the same way, in which what is between two backticks is code:
+// hints name commands so.
 func ShortHint(s string, limit int) string {
 	parts := strings.Split(OneLine(Clip(s, limit)), "`")
 	if len(parts)%2 == 0 {

@@ -49,11 +49,10 @@ func (t *attempt) lockTimeout() string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }
 
-// applying applies a plan that was reviewed, and keeps what came of it.
+// applying applies a plan that was reviewed, and keeps its outcome.
 type applying struct{ *attempt }
 
-// apply applies the plan file. From its start on the engine is interrupted only
-// by ctx.
+// apply applies the plan file. From its start on the engine is interrupted only by ctx.
 func (t *applying) apply(ctx context.Context) error {
 	t.begin(stepWait)
 	if err := t.awaitLeave(ctx); err != nil {

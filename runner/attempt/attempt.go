@@ -184,7 +184,7 @@ func (t *attempt) env() map[string]string {
 	if t.exec.cli.File != "" {
 		env["TF_CLI_CONFIG_FILE"] = t.exec.cli.File
 	} else if t.exec.mode() != sandbox.ModeNone {
-		env["TF_CLI_CONFIG_FILE"] = os.DevNull // else the one of HOME, which engines can write
+		env["TF_CLI_CONFIG_FILE"] = os.DevNull // otherwise the one of HOME, which engines can write
 	}
 	if config := t.config(); config != "" {
 		env["TF_CLI_CONFIG_FILE"] = t.seen(config)

@@ -40,10 +40,10 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 	return nil
 }
 
-// checkWriter refuses an engine that nobody has named for a state that the other
-// one has written: a cluster that is taken over from elsewhere, or of which no apply
-// has ended yet, would be converted by the next one. Of a cluster that was applied here
-// it is known who wrote it.
+// checkWriter refuses an engine that nobody has named for a state that the other one
+// has written: a cluster that is taken over from elsewhere, or of which no apply has
+// ended yet, would be converted by the next one. For a cluster that was applied here it
+// is known who wrote it.
 func (t *planning) checkWriter(state []byte) error {
 	if t.a.Exact || t.a.Engine.Name != "" || t.a.PinName != "" {
 		return nil

@@ -66,9 +66,9 @@ type Waits struct {
 	Lock time.Duration
 	// Apply is how long an apply waits for Session.MayApply; zero means 1 min.
 	Apply time.Duration
-	// Left is how long the engine may take to read the state after an apply that
-	// failed or was stopped: perhaps its backend is away, and somebody waits for
-	// the end. Zero means 1 min.
+	// Left is how long the engine may take to read the state after an apply that failed
+	// or was stopped: perhaps its backend is unavailable, and somebody waits for the
+	// end. Zero means 1 min.
 	Left time.Duration
 }
 

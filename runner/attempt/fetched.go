@@ -125,8 +125,8 @@ func (t *initializing) compareModules(ctx context.Context) error {
 }
 
 // checkModules refuses changes that are planned with other modules than those of what was
-// applied: what has changed in a module would be taken for drift, and applied as such. If
-// nothing is to be changed there is no drift, whichever modules say so.
+// applied: what has changed in a module would be reported as drift, and applied as such.
+// If nothing is to be changed there is no drift, whichever modules say so.
 func (t *planning) checkModules() error {
 	if len(t.otherModules) == 0 {
 		return nil

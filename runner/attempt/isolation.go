@@ -87,9 +87,9 @@ const (
 	noIsolation = "isolation: none in holdfast.yaml (and --isolation none of an agent that serve does not start)"
 )
 
-// Where a sandbox with a root of its own has what belongs to an attempt. The
-// paths are the same for every attempt, so that code which reads its own path
-// means the same in the plan and in the apply.
+// Where a sandbox with its own root has what belongs to an attempt. The paths are the
+// same for every attempt, so that code which reads its own path means the same in the
+// plan and in the apply.
 const (
 	seenWork     = "/workspace"
 	seenPrepared = "/prepared"

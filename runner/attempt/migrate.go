@@ -52,7 +52,7 @@ func (t *migrating) AwaitLeave(ctx context.Context) error { return t.awaitLeave(
 // Say writes a line into the log.
 func (t *migrating) Say(format string, args ...any) { t.say(format, args...) }
 
-// beginMigration has the attempt begin with the present place of the state.
+// beginMigration has the attempt begin with the current place of the state.
 func (t *attempt) beginMigration(move holdfast.StateMove) {
 	t.backend.side = sideFormer
 	if move.Copied {

@@ -105,10 +105,10 @@ func (t *space) moduleIn(bundle *os.Root, dir string) (planfile.Module, error) {
 	return m, err
 }
 
-// moduleCode reads of a module's code what the engine's JSON of a plan does not
-// have: its locals, and what connections are given. False: it is not known. The error
-// is of code that is beyond what can be read without the engine. Of other modules it looks at
-// nothing: it is called for each of them.
+// moduleCode reads of a module's code what the engine's JSON of a plan does not have: its
+// locals, and what connections are given. False: it is not known. The error is of code that
+// is beyond what can be read without the engine. It does not look at other modules: it is
+// called for each of them.
 func (t *space) moduleCode(ctx context.Context, module []string) (code plan.ModuleCode, ok bool, err error) {
 	bundle, err := os.OpenRoot(t.bundle)
 	if err != nil {

@@ -22,8 +22,8 @@ type names struct {
 	paths  map[string]bool
 }
 
-// add takes in what a text names: the text as a whole, and each piece of it, that
-// has a slash or a dot. A word alone names nothing: words are everywhere.
+// add records what a text names: the text as a whole, and each piece of it, that has a
+// slash or a dot. A word alone names nothing: words are everywhere.
 func (n *names) add(text string) {
 	const longest = 4096
 	if len(text) <= longest {
@@ -48,7 +48,7 @@ func (n *names) path(text string) {
 	}
 }
 
-// tree takes in what the strings in a value name.
+// tree records what the strings in a value name.
 func (n *names) tree(tree any) {
 	switch v := tree.(type) {
 	case string:

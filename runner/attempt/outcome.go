@@ -21,7 +21,7 @@ func (t *attempt) fail(ctx context.Context, err error) {
 	if !errors.As(err, &known) {
 		known = &failure.Error{Cause: holdfast.CauseWorkspaceFailed, Transient: true, Err: err}
 	}
-	unsaved := known.Cause == holdfast.CauseStateUnsaved // stands, whatever else ended the attempt
+	unsaved := known.Cause == holdfast.CauseStateUnsaved // counts, whatever else ended the attempt
 	if failure.LocalFault(err) && known.Exit == nil {
 		known.Cause, known.Transient = holdfast.CauseWorkspaceFailed, true
 	}
@@ -72,7 +72,7 @@ func (t *attempt) fail(ctx context.Context, err error) {
 func (t *attempt) unrecorded(ctx context.Context, known *failure.Error, begun []string) []string {
 	switch exit := known.Exit; {
 	case t.result.Status == holdfast.RunInterrupted || exit == nil && ctx.Err() != nil:
-		return begun // what it had created counts, too, for who reads an interrupted run
+		return begun // what it had created counts, too, for whoever reads an interrupted run
 	case exit == nil:
 		return nil
 	case exit.Crashed():
@@ -80,7 +80,7 @@ func (t *attempt) unrecorded(ctx context.Context, known *failure.Error, begun []
 	case known.Cause == holdfast.CauseStateUnsaved: // in the state that is there is none of it
 		return append(t.notIn(t.saved, known.WithoutAnswer(begun)), created(t.progress.Completed())...)
 	case ctx.Err() != nil:
-		return t.notIn(t.saved, begun) // it has saved what it had come to
+		return t.notIn(t.saved, begun) // it has saved what it had reached
 	default:
 		return t.notIn(t.saved, known.WithoutAnswer(begun))
 	}

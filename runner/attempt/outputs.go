@@ -72,7 +72,7 @@ func (t *applying) keepUnchanged(ctx context.Context) {
 }
 
 // readContents returns what the state holds now: as the session has seen it on its way,
-// else, or if the engine has encrypted it, as the engine reads it.
+// otherwise, or if the engine has encrypted it, as the engine reads it.
 func (t *applying) readContents(ctx context.Context, within time.Duration) (plan.Contents, error) {
 	if seen := t.newest.get(); t.watched && seen != nil {
 		if found, err := plan.ContentsOf(seen); err == nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
 
-// readPlan asks the engine what the plan file says, and keeps what the plan
-// would do as a document. The engine's JSON goes through a file of our own, in
-// no folder that the engine could reach it in.
+// readPlan asks the engine what the plan file says, and keeps what the plan would do as
+// a document. The engine's JSON goes through our own file, in no folder that the engine
+// could reach it in.
 func (t *planning) readPlan(ctx context.Context, printed string) error {
 	t.begin(stepShow)
 	spool := journal.NewSpool(t.exec.opts.WorkDir, t.exec.opts.Limits.Plan)

@@ -39,8 +39,8 @@ func (t *planning) evaluatePolicies(ctx context.Context, printed io.ReadSeeker) 
 	return nil
 }
 
-// heldByPolicies holds the attempt if policies deny its plan, or speak otherwise of it than of
-// a reviewed one, and reports whether they do.
+// heldByPolicies holds the attempt if policies deny its plan, or judge it otherwise than a
+// reviewed one, and reports whether they do.
 func (t *applying) heldByPolicies(review holdfast.Review) bool {
 	if t.a.Policies == nil {
 		return false

@@ -25,8 +25,8 @@ type initializing struct {
 	expected []holdfast.Digest // of fetched modules, that prepared should have; none: any
 }
 
-// init makes the root module ready to plan, from a prepared folder if there is
-// one, else by the engine's init, whose result becomes one.
+// init makes the root module ready to plan, from a prepared folder if there is one,
+// otherwise by the engine's init, whose result becomes one.
 func (t *initializing) init(ctx context.Context) (err error) {
 	if err := t.install(ctx); err != nil {
 		return err
@@ -85,9 +85,9 @@ func (t *initializing) cliConfig() ([]byte, error) {
 	return nil, nil
 }
 
-// prepare opens the folder that init would make with that lock file, and makes it
-// if there is none. Of several attempts that need the same one, one makes it and
-// the others wait.
+// prepare opens the folder that init would make with that lock file, and makes it if
+// there is none. If several attempts need the same one, one makes it and the others
+// wait.
 func (t *initializing) prepare(ctx context.Context, lock, cliConfig []byte) error {
 	var names initcache.Names
 	names.Key, names.KeyOf = t.sharedNames(lock, cliConfig)

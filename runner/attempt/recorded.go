@@ -74,8 +74,8 @@ func (t *applying) noteSaved(before []byte, after plan.Contents) {
 
 // notIn returns the addresses, of those that an engine was at when it was asked to end,
 // of which the state does not have what it has made: a provider that gives up a creation
-// may not know what comes of it. An object that is replaced is the new one only if it is
-// not the one from before.
+// may not know its outcome. An object that is replaced is the new one only if it is not
+// the one from before.
 func (t *attempt) notIn(saved savedObjects, begun []string) []string {
 	if saved.after == nil {
 		return begun
@@ -98,8 +98,8 @@ func (t *attempt) notIn(saved savedObjects, begun []string) []string {
 }
 
 // checkLocalState refuses a state in a file that ends with the run: the next one would
-// begin with nothing, and create all of it again. Of engines that have a root of their own
-// that is any file outside of the folders which they may write by the configuration.
+// begin with nothing, and create all of it again. Of engines that have their own root that
+// is any file outside of the folders which they may write by the configuration.
 func checkLocalState(settings []byte, o Isolation) error {
 	backend, err := planfile.ReadBackend(settings)
 	if err != nil || backend.Type != "local" {

@@ -46,8 +46,8 @@ func (t *planning) keepPlanned(ctx context.Context, found plan.Result) error {
 }
 
 // keepLeft keeps outputs and resources of the state after an apply that failed, if they
-// can be told: not while the newest state is saved nowhere, and not if the engine
-// refused to begin.
+// are known: not while the newest state is saved nowhere, and not if the engine refused
+// to begin.
 func (t *applying) keepLeft(ctx context.Context, before []byte, ended error) {
 	var known *failure.Error
 	if errors.As(ended, &known) && (known.Cause == holdfast.CauseStateUnsaved || known.Cause == holdfast.CauseStalePlan) {

@@ -78,8 +78,8 @@ type ProgressKeeper interface {
 	EndProgress()
 }
 
-// StateWatcher is a Session that sees the state which the engine reads and
-// writes, since it stands between the engine and its backend.
+// StateWatcher is a Session that sees the state which the engine reads and writes,
+// since it sits between the engine and its backend.
 type StateWatcher interface {
 	// WatchState makes the session call saw with every state that goes to the
 	// engine, before the engine has it, and with every one that comes from it.

@@ -31,7 +31,7 @@ import (
 // if nothing were remembered, and what is wrong is reported as init says it.
 
 // configureBackend makes the root module's own backend ready: by what is remembered of
-// it, else by init.
+// it, otherwise by init.
 func (t *initializing) configureBackend(ctx context.Context) (err error) {
 	t.settingsName = t.nameSettings()
 	if t.a.State == nil { // what puts a state right has init look at the store
@@ -136,8 +136,9 @@ func (t *initializing) initLeftMore() bool {
 	return errors.Join(err, errSelected) != nil || selected != nil || !bytes.Equal(lock, t.prepared.Lock)
 }
 
-// rememberSettings remembers how the backend is configured that a state was read from.
-// Settings with something secret in them are not kept for longer than the attempt.
+// rememberSettings remembers the configuration of the backend that a state was read
+// from. Settings with something secret in them are not kept for longer than the
+// attempt.
 func (t *attempt) rememberSettings(state []byte) {
 	text := string(t.settings)
 	switch {

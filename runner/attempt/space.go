@@ -41,7 +41,7 @@ type space struct {
 	root     string           // the root module in it
 	planFile string           // of ours
 	taken    bool             // there is one
-	backend  backendFile      // empty: the root module has a backend of its own
+	backend  backendFile      // empty: the root module has its own backend
 	module   modulecode.Root
 	engine   engine.Binary
 	prepared initcache.Folder
@@ -202,6 +202,6 @@ func (t *space) inRepository(file string) string {
 	return file
 }
 
-// renderedRoot is the folder of a root module that is rendered, and stands in no
+// renderedRoot is the folder of a root module that is rendered, and is in no
 // repository.
 const renderedRoot = "root/"

@@ -40,8 +40,7 @@ func (n *newestState) get() []byte {
 	return n.data
 }
 
-// learn takes in the secrets of a state that the engine is about to see, or has
-// made.
+// learn adds the secrets of a state that the engine is about to see, or has made.
 func (t *stateView) learn(state []byte) {
 	secrets, ok := redact.OfState(state)
 	if !ok {

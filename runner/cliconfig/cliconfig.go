@@ -106,7 +106,7 @@ func inHome(opts Options) (string, error) {
 }
 
 // providersIn returns the folder of a home folder in which engines look for providers
-// without being told, empty if there are none. Credentials helpers lie there as well.
+// without any settings, empty if there are none. Credentials helpers lie there as well.
 func providersIn(home string) string {
 	for _, dir := range []string{filepath.Join(home, ".terraform.d", "plugins"), filepath.Join(home, ".local", "share", "terraform", "plugins")} {
 		entries, err := os.ReadDir(dir)

@@ -65,7 +65,7 @@ func (t *Tasks) wanted() *ecs.RegisterTaskDefinitionInput {
 		ExecutionRoleArn: aws.String(e.ExecutionRoleARN),
 		ContainerDefinitions: []types.ContainerDefinition{{
 			Name: aws.String(mainContainer), Image: aws.String(image), Essential: aws.Bool(true),
-			// Process 1: it passes a signal on to the engine, and delivers what comes of it.
+			// Process 1: it passes a signal on to the engine, and delivers its outcome.
 			EntryPoint: []string{"holdfast"}, Command: []string{"agent", "--help"},
 			Environment: env, Secrets: secrets, StopTimeout: &grace,
 			LinuxParameters: &types.LinuxParameters{InitProcessEnabled: aws.Bool(false)},

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// goneKept is for how long a task that has ended, or that ECS does not know any longer, is
+	// goneKept is how long a task that has ended, or that ECS does not know any longer, is
 	// listed at least, with what was last known of it: lists of ECS lag behind.
 	goneKept = 10 * time.Minute
 	// A task is taken for gone when ECS does not know it several times in a row, and one that it
 	// has never shown only after a while: for a moment it does not know what it has started.
 	missedOften = 3
 	shownWithin = 2 * time.Minute
-	// tagTimeout is for how long a task may exist, in seconds.
+	// tagTimeout is how long a task may exist, in seconds.
 	tagTimeout = "holdfast.dev/timeout"
 )
 
@@ -66,7 +66,7 @@ func (s *seen) note(ref holdfast.AttemptRef, arns ...string) {
 	s.changed.wake()
 }
 
-// took takes in what ECS says of tasks: when they are started, or later. What is older than
+// took records what ECS says of tasks: when they are started, or later. What is older than
 // what is known is left out.
 func (s *seen) took(tasks []types.Task, later bool) {
 	s.mu.Lock()
@@ -99,7 +99,7 @@ func (s *seen) took(tasks []types.Task, later bool) {
 	s.changed.wake()
 }
 
-// missing takes in that ECS does not know tasks.
+// missing records that ECS does not know tasks.
 func (s *seen) missing(arns []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *seen) missing(arns []string) {
 	}
 }
 
-// toDescribe takes in a list of all our tasks, and returns those of which something new may be
+// toDescribe reads a list of all our tasks, and returns those of which something new may be
 // known.
 func (s *seen) toDescribe(listed []string) []string {
 	s.mu.Lock()

@@ -105,10 +105,10 @@ type Wish struct {
 	held        bool // to pinName: the document does not name an engine
 }
 
-// WishOf reads what is asked for: the cluster's constraint, else a version file
-// as tenv reads them, and always the code's required_version. The engine that the
-// cluster was last applied with is another one only if the document names it. An
-// exact engine is asked for by nobody but the assignment.
+// WishOf reads what is asked for: the cluster's constraint, otherwise a version file as
+// tenv reads them, and always the code's required_version. A change from the engine
+// that the cluster was last applied with needs the document to name it. Only the
+// assignment asks for an exact engine.
 func WishOf(a protocol.Assignment, module modulecode.Root, dir, bundle string) (Wish, error) {
 	if a.Exact {
 		return exactWish(a)
@@ -184,9 +184,9 @@ func exactWish(a protocol.Assignment) (Wish, error) {
 	return w, nil
 }
 
-// Choose returns the engine to use: the one of the last applied run if it still
-// fits, else the newest installed one, else a downloaded one. A binary that would
-// not say its version just now is not a reason to take another.
+// Choose returns the engine to use: the one of the last applied run if it still fits,
+// otherwise the newest installed one, otherwise a downloaded one. A binary that did not
+// report its version just now is not a reason to use another.
 func (s *Store) Choose(ctx context.Context, w Wish) (Binary, error) {
 	if err := w.possible(); err != nil {
 		return Binary{}, err
@@ -242,7 +242,7 @@ func (s *Store) fetchFirst(ctx context.Context, w Wish, seen survey) (Binary, er
 			first = err
 		}
 		if !errors.Is(err, errNoRelease) {
-			break // another tool must not come in for one that is only out of reach
+			break // another tool must not replace one that is only unreachable
 		}
 	}
 	return Binary{}, first
@@ -284,8 +284,8 @@ func (e *noEngineError) Error() string {
 	return fmt.Sprintf("no engine fits %s; %s", strings.Join(wanted, " or "), e.seen.String())
 }
 
-// hint names the engine that would fit and is not taken, as the cluster was last
-// applied with another.
+// hint names the engine that would fit and is not used, as the cluster was last applied
+// with another.
 func (e *noEngineError) hint() string {
 	for _, tool := range engineTools {
 		best, ok := e.seen.newest(tool, e.wish.constraints[tool])

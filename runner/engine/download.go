@@ -76,9 +76,9 @@ type retriever interface {
 	Install(ctx context.Context, version, dir string) error
 }
 
-// download fetches the newest release that c allows. tenv unpacks in place and
-// does not notice a half unpacked archive, so each download goes into a folder
-// of its own, which gets its name once the binary in it works.
+// download fetches the newest release that c allows. tenv unpacks in place and does not
+// notice a half unpacked archive, so each download goes into its own folder, which gets
+// its name once the binary in it works.
 func (s *Store) download(ctx context.Context, tool string, c constraint) (Binary, error) {
 	select {
 	case s.install <- struct{}{}:
@@ -151,7 +151,7 @@ var (
 	errNoList    = errors.New("no releases are listed")
 )
 
-// askedAddresses is called by tenv, which looks at no HTTP status, what it asks for.
+// askedAddresses records what tenv asks for, as tenv looks at no HTTP status.
 type askedAddresses struct {
 	loghelper.Displayer
 
@@ -166,8 +166,8 @@ func (a *askedAddresses) Display(text string) {
 	}
 }
 
-// explain asks once more for what was asked for last, and says so if it is
-// refused: tenv takes any answer for the file.
+// explain requests once more what was requested last, and reports a refusal: tenv
+// accepts any answer as the file.
 func (a *askedAddresses) explain(ctx context.Context, failure error) error {
 	if a.last == "" || errors.Is(failure, errNoRelease) {
 		return failure

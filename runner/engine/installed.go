@@ -26,7 +26,7 @@ type survey struct {
 	silent  []silentEngine
 }
 
-// silentEngine is a binary that did not say its version.
+// silentEngine is a binary that did not report its version.
 type silentEngine struct {
 	Binary
 	err       error
@@ -101,7 +101,7 @@ func (s *Store) installed(ctx context.Context, tool string) survey {
 	var paths []string
 	for _, dir := range slices.Concat(s.opts.Sources.Dirs, filepath.SplitList(s.opts.Env["PATH"])) {
 		if !filepath.IsAbs(dir) {
-			continue // a relative folder means another one in every workspace
+			continue // a relative folder would be another one in every workspace
 		}
 		paths = append(paths, filepath.Join(dir, tool))
 	}
@@ -137,14 +137,14 @@ type probe struct {
 	version string
 }
 
-// probeTimeout bounds how long a binary may take to tell its version.
+// probeTimeout bounds how long a binary may take to report its version.
 const probeTimeout = 30 * time.Second
 
 // errNoProgram: there is nothing that could be started.
 var errNoProgram = errors.New("not a program")
 
-// probe asks a binary for its version, once as long as the file stays the same; who asks
-// meanwhile gets the same answer. That it did not answer is not remembered: the next time
+// probe asks a binary for its version, once as long as the file stays the same; callers
+// meanwhile get the same answer. That it did not answer is not remembered: the next time
 // it may.
 func (s *Store) probe(ctx context.Context, path string) (string, error) {
 	info, err := os.Stat(path)
@@ -157,7 +157,7 @@ func (s *Store) probe(ctx context.Context, path string) (string, error) {
 	if ok && known.size == info.Size() && known.mtime.Equal(info.ModTime()) {
 		return known.version, nil
 	}
-	// Who asked first may give up, and probeTimeout bounds the question.
+	// The first caller may give up, and probeTimeout bounds the question.
 	answers := s.asking.DoChan(path, func() (any, error) { return s.ask(context.WithoutCancel(ctx), path, info) })
 	select {
 	case answer := <-answers:

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// NetworkVariables are the environment variables that say through which proxies hosts are
-// reached, and which certificates are trusted. A download of an engine needs them, and so
-// do engines.
+// NetworkVariables are the environment variables for proxies and for trusted
+// certificates. A download of an engine needs them, and so do engines.
 func NetworkVariables() []string {
 	return []string{
 		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -17,12 +16,12 @@ func NetworkVariables() []string {
 	}
 }
 
-// minProxyToken is the length, in bytes, from which what stands before the host of a proxy
-// without a password is a token, and no name of a user.
+// minProxyToken is the length, in bytes, from which the user of a proxy's URL without a
+// password is a token, and not a user name.
 const minProxyToken = 16
 
-// ProxySecrets are what nobody is to read of an environment's proxies: the URLs that have a
-// password in them, and the password, as written there and as proxies get it.
+// ProxySecrets are the secrets in an environment's proxies: the URLs that have a password
+// in them, and the password, as written there and as proxies get it.
 func ProxySecrets(env map[string]string) []string {
 	var secrets []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {

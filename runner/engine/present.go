@@ -1,4 +1,4 @@
-// Whether a state shows that its backend is there.
+// Whether a state shows that its backend exists.
 
 package engine
 
@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
-// Present reports whether a state that was read shows that its backend is there, and that
+// Present reports whether a state that was read shows that its backend exists, and that
 // init has nothing to add to a lock file for it: it does so for providers of which only
 // the state has resources.
 func Present(state, lock []byte) bool {

@@ -1,4 +1,4 @@
-// Terragrunt, which renders root modules and is asked for nothing else.
+// Terragrunt, which is only used to render root modules.
 
 package engine
 
@@ -28,7 +28,7 @@ const Terragrunt = "terragrunt"
 const terragruntVersionFile = ".terragrunt-version"
 
 // ChooseTerragrunt returns the newest installed Terragrunt of the versions that fit the unit in
-// dir, a folder of the bundle, else a downloaded one.
+// dir, a folder of the bundle, otherwise a downloaded one.
 func (s *Store) ChooseTerragrunt(ctx context.Context, versions, dir, bundle string) (Binary, error) {
 	c, err := terragruntConstraint(versions, dir, bundle)
 	if err != nil {
@@ -94,7 +94,7 @@ func terragruntConstraint(versions, dir, bundle string) (constraint, error) {
 	}
 	var c constraint
 	for _, text := range asked {
-		if strings.HasPrefix(text, "latest") { // what tenv would look up: the newest that fits is taken
+		if strings.HasPrefix(text, "latest") { // what tenv would look up: the newest that fits is used
 			continue
 		}
 		list, err := version.NewConstraint(text)

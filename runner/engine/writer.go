@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
-// WriterOf returns the engine that has evidently written a state, and what says
-// so; empty if nothing does, or if it has no resources. The engines' states differ
-// in where providers come from by default.
+// WriterOf returns the engine that has evidently written a state, and what shows that;
+// empty if nothing does, or if it has no resources. The engines' states differ in where
+// providers come from by default.
 func WriterOf(document []byte) (engine, why string) {
 	var state struct {
 		Version   string `json:"terraform_version"`

@@ -42,8 +42,8 @@ func OfRelease(err error) error {
 	return err
 }
 
-// NoLeave is why an apply was not begun that has waited for that: unkept, if what has to
-// outlast it could not be written to disk, or else the server.
+// NoLeave is why a waiting apply was not begun: unkept, if what has to outlast it could
+// not be written to disk, or else the server's reason.
 func NoLeave(unkept error) *Error {
 	if unkept == nil {
 		return &Error{
@@ -57,8 +57,8 @@ func NoLeave(unkept error) *Error {
 	}
 }
 
-// OfEngine reads out of what an engine said on its error stream why it
-// failed. Only what it calls errors is looked at, if there is any.
+// OfEngine derives from an engine's error stream why it failed. If there is anything
+// that the engine calls an error, only that counts.
 func OfEngine(step, said string, exit error) *Error {
 	said = colours.ReplaceAllString(said, "")
 	e := &Error{Diagnostics: diagnosticsIn(said), Unanswered: providerDied.MatchString(unwrapped(said))}
@@ -202,7 +202,7 @@ var localFaults = []syscall.Errno{ //nolint:gochecknoglobals // a constant list
 	syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
 }
 
-// StopReason returns why ctx ended, and the words for it.
+// StopReason returns why ctx ended, and the message for it.
 func StopReason(ctx context.Context) (reason holdfast.Reason, detail string) {
 	var stop *StopError
 	cause := context.Cause(ctx)
@@ -243,11 +243,11 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-// Crashed reports whether the engine ended otherwise than engines do that report an
-// error, with 1: it has had no chance to save what it had done.
+// Crashed reports whether the engine ended otherwise than with 1, as engines do that
+// report an error: it had no chance to save what it had done.
 func (e *ExitError) Crashed() bool { return e.Code != 1 }
 
-// LimitHit makes a failure one of a limit, if the run has hit one.
+// LimitHit turns a failure into that of a limit, if the run has hit one.
 func (e *Error) LimitHit(exit *ExitError) {
 	if exit == nil {
 		return

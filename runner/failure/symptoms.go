@@ -27,11 +27,11 @@ const (
 )
 
 // providerDied is what engines say of a provider whose process ended before it had
-// answered a call: of a creation nobody knows what came of it.
+// answered a call: the outcome of a creation is unknown.
 var providerDied = lazily(`(?i)plugin did not respond|plugin\.\(\*GRPCProvider\)\S* request was cancell?ed|plugin\S* crashed!|failed to respond to the plugin|unrecognized remote plugin message|failed to read any lines from plugin|failed to (instantiate|launch) provider|transport is closing|error reading from server: EOF|panic: runtime error`)
 
-// What stands before the codes with which services answer: the status of HTTP in the
-// words of their clients, and the code of gRPC.
+// What is before the codes with which services answer: the status of HTTP in the words
+// of their clients, and the code of gRPC.
 const (
 	answered = `((status|code|http|error|response)\D{0,12}|\[|https?://\S+: |\bgot )`
 	rpc      = `rpc error: code = `
@@ -42,7 +42,7 @@ const (
 // the summary, a space and the detail, with every run of white space as one space.
 var symptoms = []Symptom{ //nolint:gochecknoglobals // a constant table
 	{lazily(`(?i)saved plan is stale`), holdfast.CauseStalePlan, false, "look at the new plan and apply that"},
-	// What an author of code wrote into a condition may say anything.
+	// The text of a condition is the author's, and may say anything.
 	{
 		lazily(`^(Resource (pre|post)condition failed|Module output value precondition failed|Check block assertion failed|Invalid value for variable|Test assertion failed)\b`),
 		holdfast.CauseInvalidConfiguration, false, "a condition in the code is not met: the code defines the message",
@@ -183,18 +183,17 @@ var retries = lazily(`(?i)(exceeded (the )?max(imum)?( number of)? (retry )?(att
 	`|(failed to get rate limit token, )?retry quota exceeded, \d+ available, \d+ requested` +
 	`|giving up after \d+ attempts?(\(s\))?:?|retry failed with [^;]*; last error:|client rate limiter wait returned an error:`)
 
-// gaveUp is what is known where a library gave up and does not say what failed:
-// it tries again only what may pass.
+// gaveUp is the symptom of a library that gave up and does not say what failed: it
+// tries again only what may be transient.
 var gaveUp = Symptom{nil, holdfast.CauseServiceUnavailable, true, "the provider has tried again until it gave up: usually transient and retried automatically; if it persists, look at the service's own status page"} //nolint:gochecknoglobals // a constant
 
-// stateBackend finds errors of where the state is, but for a lock that somebody
+// stateBackend finds errors of where the state is, except for a lock that somebody
 // holds: what is wrong there is reported by the other symptoms.
 var stateBackend = lazily(`(?i)^(error )*(acquiring|releasing|locking|unlocking|loading|refreshing|reading|inspecting|saving|persisting|migrating)( the)?( remote)? states?\b|` +
 	`^failed to get existing workspaces\b|^failed to (load|save|persist|read|refresh|upload|download)( the)?( remote)?( state| workspaces)?\b.*\b(state|workspace|bucket|backend)|` +
 	`state data in \S+ does not have the expected content|error configuring the backend|failed to (get|upload|lock|unlock)( the)? state|S3 bucket \S+ does not exist|unsupported state file format|remote state endpoint`)
 
-// Diagnose returns what one error of an engine means; the zero cause if nothing
-// is known of it.
+// Diagnose returns what one error of an engine means; the zero cause if it is unknown.
 func Diagnose(text string) Symptom {
 	text = unwrapped(text)
 	inner := strings.TrimSpace(retries.ReplaceAllString(text, ""))
@@ -228,9 +227,8 @@ func Diagnose(text string) Symptom {
 
 const hintUnknown = "read the engine's message; the log has the full output"
 
-// deciding returns the index of the error that says whether it makes sense to
-// try again, and what it means: the first that is not transient, else the
-// first.
+// deciding returns the index of the error that says whether it makes sense to try
+// again, and what it means: the first that is not transient, otherwise the first.
 func deciding(errs []holdfast.Diagnostic) (int, Symptom) {
 	var first Symptom
 	for i, d := range errs {

@@ -33,7 +33,7 @@ func Seeking(ctx context.Context, file io.ReadSeeker) io.ReadSeeker {
 }
 
 // Await returns what do does, and ctx's cause once ctx has ended: a file system that does
-// not answer keeps do, and nobody else.
+// not answer blocks do, and nothing else.
 func Await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
 		value T

@@ -34,8 +34,8 @@ func Open(name string) (*os.File, error) {
 // ofDescriptor is a name of what a descriptor of this process is of.
 func ofDescriptor(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
-// openPath returns a descriptor of what has that name, which is not opened. Links of
-// the kernel, such as those to the files of a process, are not followed.
+// openPath returns a descriptor of what has that name, without opening it. Links of the
+// kernel, such as those to the files of a process, are not followed.
 func openPath(name string) (fd int, err error) {
 	err = retried(func() error {
 		fd, err = unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})

@@ -96,8 +96,8 @@ func (r *removal) pass(dir *os.File, top bool) (found, removed int, first error)
 	}
 }
 
-// entry removes an entry of a folder. A folder that is not empty is emptied if
-// it is at the top, else moved there.
+// entry removes an entry of a folder. A folder that is not empty is emptied if it is at
+// the top, otherwise moved there.
 func (r *removal) entry(dir int, name string, top bool) error {
 	err := retried(func() error { return unix.Unlinkat(dir, name, 0) })
 	// Linux says EISDIR for a folder, others EPERM.

@@ -21,9 +21,9 @@ const (
 )
 
 // Sum returns a hash of what a file has, or of the names and kinds of the first 50,000
-// files and folders in a folder. Of a file beyond 256 MiB it is of these, and of its size
-// and when it was changed; of one that cannot be read, of the latter only. Of anything
-// else, and in /proc and /sys, it is an error.
+// files and folders in a folder. For a file beyond 256 MiB it covers its first 256 MiB,
+// its size and when it was changed; for one that cannot be read, only the latter two. For
+// anything else, and in /proc and /sys, it is an error.
 func Sum(ctx context.Context, name string) (string, error) {
 	left := int64(maxSum)
 	return sumOf(ctx, name, &left)
@@ -65,8 +65,8 @@ func addStat(sum io.Writer, info fs.FileInfo) {
 	fmt.Fprintln(sum, info.Mode().Type(), info.Size(), info.ModTime().UnixNano())
 }
 
-// addNames adds what is below a folder of the machine. What cannot be read stands for
-// itself only, and so do folders of the kernel.
+// addNames adds what is below a folder of the machine. What cannot be read counts by
+// its name only, and so do folders of the kernel.
 func addNames(ctx context.Context, sum io.Writer, dir string, files fs.FS) error {
 	n := 0
 	return fs.WalkDir(files, ".", func(below string, entry fs.DirEntry, err error) error {

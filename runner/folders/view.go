@@ -68,7 +68,7 @@ func (v View) Outside(name string) (string, bool) {
 	return led, err == nil
 }
 
-// Shown is a file as code names it, which does not tell where the engine was started.
+// Shown is a file as code names it, which does not reveal where the engine was started.
 func (v View) Shown(name string) string {
 	if rest, ok := strings.CutPrefix(name, v.Cwd); ok && (rest == "" || rest[0] == '/') {
 		return path.Join(".", rest)
@@ -80,7 +80,7 @@ func (v View) Shown(name string) string {
 }
 
 // Sums returns hashes of those of the files that are not the run's own, by how they are
-// shown. Of all of them together 1 GiB is read.
+// shown. At most 1 GiB of all of them together is read.
 func (v View) Sums(ctx context.Context, names []string) (map[string]string, error) {
 	sums, known, left := map[string]string{}, map[string]string{}, int64(maxSums)
 	for _, name := range names {

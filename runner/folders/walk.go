@@ -19,23 +19,22 @@ const (
 	MaxEntries = 1_000_000
 )
 
-// ErrBounds is of a folder that is deeper, or has more entries, than is gone
-// through.
+// ErrBounds: a folder is deeper, or has more entries, than the bounds of a walk.
 var ErrBounds = errors.New("beyond bounds")
 
 // Bounds end a walk with ErrBounds.
 type Bounds struct {
 	Depth   int // folders below one another; the folder itself is 0
 	Entries int // files, folders and links in all
-	// Skip says of a folder that it is passed over, neither entered nor visited.
-	// Nil: none is.
+	// Skip reports whether a folder is passed over, neither entered nor visited. Nil:
+	// none is.
 	Skip func(Entry) bool
 }
 
 // Workspace are the bounds of what a run may leave in its workspace.
 func Workspace() Bounds { return Bounds{Depth: MaxDepth, Entries: MaxEntries} }
 
-// Entry is a file, link or folder that a walk has come to.
+// Entry is a file, link or folder that a walk has reached.
 type Entry struct {
 	Dir   int    // descriptor of the folder that it is in, valid during the call
 	Name  string // in that folder
@@ -152,8 +151,8 @@ func Check(ctx context.Context, dir string, b Bounds) error {
 	return err
 }
 
-// openFolder opens a folder in an open one. If it is ours and not for us to
-// read, its mode is changed.
+// openFolder opens a folder in an open one. If it is ours and we may not read it, its
+// mode is changed.
 func openFolder(dir int, name string) (fd int, err error) {
 	open := func() error {
 		fd, err = unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

@@ -104,7 +104,7 @@ func (c *Cluster) Endpoint(ctx context.Context) (address string, ca []byte, err 
 		}
 		err = c.call(ctx, request{address: at, bearer: token}, &said)
 		if again || !errors.As(err, &answer) || answer.status != http.StatusUnauthorized {
-			break // else the token may have been revoked
+			break // otherwise the token may have been revoked
 		}
 	}
 	if err != nil {

@@ -62,7 +62,7 @@ func (k *Keeper) layOutAzure(a protocol.AzureIdentity) {
 	k.setFile("AZURE_FEDERATED_TOKEN_FILE", k.file(a.Audience, azureToken))
 }
 
-// setAzureRequest: who asks adds an audience of its own if the address has none.
+// setAzureRequest: the caller adds its own audience if the address has none.
 func (k *Keeper) setAzureRequest(address, credential string) {
 	k.set("ARM_OIDC_REQUEST_URL", address+"?audience="+url.QueryEscape(k.opts.Identities.Azure.Audience))
 	k.set("ARM_OIDC_REQUEST_TOKEN", credential)

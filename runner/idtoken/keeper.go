@@ -18,11 +18,11 @@ import (
 
 // Source is where tokens come from; *uplink.Session is one.
 type Source interface {
-	// IdentityToken returns a new token for an audience. It waits while the server is out of
-	// reach, until ctx is done.
+	// IdentityToken returns a new token for an audience. It waits while the server is
+	// unreachable, until ctx is done.
 	IdentityToken(ctx context.Context, audience string) (protocol.IdentityToken, error)
-	// ServeTokens has a loopback address answer the attempt's engine with what answer
-	// returns, and returns it with the credential for it.
+	// ServeTokens makes a loopback address answer the attempt's engine with what answer
+	// returns, and returns the address with its credential.
 	ServeTokens(answer func(audience string) (token string, err error)) (url, credential string)
 }
 
@@ -31,7 +31,7 @@ type Options struct {
 	Identities protocol.Identities
 	Source     Source
 	Files      Files
-	// Redact has the log, and whatever else leaves the attempt, searched for secrets.
+	// Redact searches the log, and whatever else leaves the attempt, for secrets.
 	Redact func(secrets ...string)
 	// VaultCA is a file with the authorities (PEM) of Vault's certificate. Empty means those
 	// of the machine.
@@ -109,7 +109,7 @@ func (k *Keeper) open(ctx context.Context) error {
 	return nil
 }
 
-// unavailable is what an attempt ends with that has no token.
+// unavailable is the failure of an attempt that gets no token.
 func unavailable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -142,10 +142,10 @@ func (k *Keeper) fetch(ctx context.Context, audience string) (protocol.IdentityT
 }
 
 const (
-	// leastPause keeps a server with a short lifetime from being asked without an end.
+	// leastPause keeps a server with a short lifetime from being asked all the time.
 	leastPause = time.Second
 	// retryPause is between two tries at a renewal that failed for another reason than that the
-	// server is away: a disk may have been full, or a server started without its issuer.
+	// server is unavailable: a disk may have been full, or a server started without its issuer.
 	retryPause = 15 * time.Second
 )
 
@@ -212,7 +212,7 @@ func (k *Keeper) write(name, text string) error {
 }
 
 // Environment adds to env what SDKs read. seen is how who gets it sees a file of the folder.
-// Of a Keeper that is nil it adds nothing.
+// A nil Keeper adds nothing.
 func (k *Keeper) Environment(env map[string]string, seen func(path string) string) {
 	if k == nil {
 		return
@@ -227,7 +227,7 @@ func (k *Keeper) Environment(env map[string]string, seen func(path string) strin
 	}
 }
 
-// closeTime is how long Vault may take to take its token back.
+// closeTime is how long Vault may take to revoke its token.
 const closeTime = 5 * time.Second
 
 // Close ends the renewal, gives Vault's token back and removes the files. The engine has

@@ -1,4 +1,4 @@
-// Vault, in which the agent logs in for the engine.
+// Vault, where the agent logs in for the engine.
 
 package idtoken
 
@@ -91,7 +91,7 @@ func (k *Keeper) openVault(ctx, keep context.Context) error {
 	return nil
 }
 
-// vaultClient has connections of its own, and trusts the authorities in a file; without
+// vaultClient has its own connections, and trusts the authorities in a file; without
 // one those of the machine.
 func vaultClient(file string) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one

@@ -20,8 +20,8 @@ type entry struct {
 	Sum  string `json:"sum,omitempty"`  // SHA-256 of a file's content
 }
 
-// stamp tells, without reading it, that a file is the one that was hashed: its
-// change time cannot be set.
+// stamp shows, without reading it, that a file is the one that was hashed: its change
+// time cannot be set.
 type stamp struct {
 	size, mtime, ctime int64
 	inode              uint64

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// versionControl is what a fetch may leave next to a module: it is not content.
+// versionControl is what a fetch may leave next to a module: it does not count as
+// content.
 const versionControl = ".git"
 
 // Module is one module that init fetched.

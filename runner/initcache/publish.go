@@ -280,7 +280,7 @@ func (c *copier) entry(entry fs.DirEntry, name, to string, depth int) error {
 var ownPlugins = filepath.Join("terraform.d", "plugins") //nolint:gochecknoglobals // a constant
 
 // ownPlugin returns where a link among the providers leads to below the root module, if
-// that is where a repository has providers of its own.
+// that is where a repository has its own providers.
 func (c *copier) ownPlugin(dir, link string) string {
 	below := filepath.Join(dir, link)
 	if filepath.IsAbs(link) {

@@ -366,9 +366,8 @@ func TestMirrorChanges(t *testing.T) {
 	}
 }
 
-// TestModulesThatMove: each content that was fetched has a folder of its own, the
-// newest is found without asking for one, for a while, and a former fetch only by
-// its digest.
+// TestModulesThatMove: each content that was fetched has its own folder, the newest is
+// found without asking for one, for a while, and a former fetch only by its digest.
 func TestModulesThatMove(t *testing.T) {
 	t.Parallel()
 	s, _, now := newAging(t)

@@ -148,7 +148,7 @@ const MaxCompleted = 200
 
 // NewProgress returns a Progress of an apply that has not begun. What the engine says
 // it begins and has completed is given to note, a line each, before Write returns; nil:
-// to nobody. A Progress that is written these lines has come to the same.
+// to nobody. A Progress to which these lines are written ends up the same.
 func NewProgress(note func(line string)) *Progress {
 	if note == nil {
 		note = func(string) {}
@@ -261,7 +261,7 @@ func PlanText(output string) string {
 			break
 		}
 	}
-	// A rule stands before the end, and between what has drifted and the plan.
+	// A rule is before the end, and between what has drifted and the plan.
 	for _, end := range []string{
 		"\nSaved the plan to:",
 		"\nNote: You didn't use the -out option",

@@ -18,8 +18,8 @@ type Access struct {
 	Cloud      *CloudServer
 }
 
-// Server is an API server by its address. Who asks is known by a token, or by a certificate
-// and its key.
+// Server is an API server by its address. The caller authenticates by a token, or by a
+// certificate and its key.
 type Server struct {
 	URL                 string // https
 	CA                  []byte // PEM; empty: the system's

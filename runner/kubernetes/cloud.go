@@ -44,10 +44,10 @@ func (s CloudServer) config() (*rest.Config, error) {
 }
 
 const (
-	// failureKept is for how long a failed question at the cloud is not asked again.
+	// failureKept is how long a failed question at the cloud is not asked again.
 	failureKept = 3 * time.Second
-	// endpointKept is for how long an API server that cannot be reached is looked for where
-	// it was: another cluster may have got its name.
+	// endpointKept is how long an API server that cannot be reached is looked for where it
+	// was: another cluster may have got its name.
 	endpointKept = 30 * time.Second
 	// freshToken is the age below which a token that was refused is not replaced.
 	freshToken = 10 * time.Second

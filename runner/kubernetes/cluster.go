@@ -41,7 +41,7 @@ type Agent struct {
 	Isolation string // as isolation in holdfast.yaml
 	// Args are further arguments of the agent, such as where engines come from.
 	Args []string
-	// Grace is how long an agent has to end its engine and to deliver what came of it.
+	// Grace is how long an agent has to end its engine and to deliver its outcome.
 	Grace time.Duration
 }
 

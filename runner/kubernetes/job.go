@@ -204,7 +204,7 @@ func (c *Cluster) container(l protocol.Launch, ask holdfast.ClusterRunner) core.
 	}
 	return core.Container{
 		Name: mainContainer, Image: image, ImagePullPolicy: core.PullPolicy(job.PullPolicy),
-		// Process 1: it passes a signal on to the engine, and delivers what comes of it.
+		// Process 1: it passes a signal on to the engine, and delivers its outcome.
 		Command: []string{"holdfast"}, Args: slices.Concat(args, agent.Args),
 		Env: []core.EnvVar{
 			{Name: "HOME", Value: workDir},

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/protocol"
 )
 
-// goneKept is for how long a Job that is gone is listed, with the last word of its Pod.
+// goneKept is how long a Job that is gone is listed, with the last word of its Pod.
 const goneKept = 10 * time.Minute
 
 // seen is what was seen of our Jobs and their Pods, by the name of the Job. What is known of
@@ -79,7 +79,7 @@ func (s *seen) at(labels map[string]string) *object {
 	return o
 }
 
-// jobs takes in a list of all Jobs.
+// jobs records a list of all Jobs.
 func (s *seen) jobs(list []batch.Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *seen) job(job *batch.Job, gone bool) {
 	s.changed.wake()
 }
 
-// pods takes in a list of all Pods.
+// pods records a list of all Pods.
 func (s *seen) pods(list []core.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +128,8 @@ func (s *seen) pods(list []core.Pod) {
 	s.changed.wake()
 }
 
-// lostPod takes in that the Pod is gone. One whose Job was never seen was left over by a Job
-// that was deleted before: nothing more will be heard of it.
+// lostPod records that the Pod is gone. One whose Job was never seen was left over by a Job
+// that was deleted before: there will be no more events of it.
 func (o *object) lostPod() {
 	if o.lost = true; o.job == nil && o.gone.IsZero() {
 		o.gone = time.Now()
@@ -176,7 +176,7 @@ func (o *object) waits() bool {
 	return o.job != nil && !over(o.job) && (o.pod == nil || !o.lost && o.pod.Status.Phase == core.PodPending)
 }
 
-// events takes in warnings about Jobs and Pods.
+// events records warnings about Jobs and Pods.
 func (s *seen) events(list []core.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ func TestContainerThatWasLost(t *testing.T) {
 }
 
 // What was left over of a Job that this process has never seen is gone with its Pod, and not
-// listed for ever.
+// listed forever.
 func TestPodWithoutItsJob(t *testing.T) {
 	t.Parallel()
 	for name, goes := range map[string]func(s *seen, pod *core.Pod){

@@ -42,7 +42,7 @@ func CheckRunner(r runnerspec.Runner) (key string, err error) {
 }
 
 // checkTemplate refuses directives and nulls of a strategic merge, which remove things
-// silently, and fields that there are not.
+// silently, and unknown fields.
 func checkTemplate(template json.RawMessage) error {
 	if len(template) == 0 {
 		return nil

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// watchTime is for how long one watch is kept: then all is listed again, so that what
-	// it has missed is not missed for longer.
+	// watchTime is how long one watch is kept: then all is listed again, so that what it
+	// has missed is not missed for longer.
 	watchTime = 5 * time.Minute
 	// leastPause and mostPause are between two tries at an API server that fails.
 	leastPause, mostPause = 200 * time.Millisecond, 5 * time.Second
@@ -36,7 +36,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Look lists our Jobs and their Pods once, for who needs to know now.
+// Look lists our Jobs and their Pods once, for whoever needs to know now.
 func (c *Cluster) Look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -128,7 +128,7 @@ func (c *Cluster) watch(
 		return err
 	}
 	seconds := int64(watchTime / time.Second)
-	ctx, cancel = context.WithTimeout(ctx, watchTime+callTime) // a connection may be dead without a word
+	ctx, cancel = context.WithTimeout(ctx, watchTime+callTime) // a connection may be dead without an error
 	defer cancel()
 	w, err := open(ctx, meta.ListOptions{
 		LabelSelector: c.ours(), ResourceVersion: version, TimeoutSeconds: &seconds, AllowWatchBookmarks: true,

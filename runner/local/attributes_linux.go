@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// attributes start an agent in a session of its own, as who. With a range it is
-// in a user namespace whose map we write: there it is root, and can be the users
-// of the range; outside it is who, and has no right to anything else.
+// attributes start an agent in its own session, as who. With a range it is in a user
+// namespace whose map we write: there it is root, and can be the users of the range;
+// outside it is who, and has no right to anything else.
 func attributes(who *account, users Range) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if who == nil {

@@ -4,8 +4,8 @@ package local
 
 import "syscall"
 
-// attributes start an agent in a session of its own, as who. This system has no
-// user namespaces.
+// attributes start an agent in its own session, as who. This system has no user
+// namespaces.
 func attributes(who *account, _ Range) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if who != nil {

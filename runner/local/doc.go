@@ -1,6 +1,6 @@
 // Package local starts an agent of the server's own machine and keeps one running. The
-// agent is a process of a session of its own: it outlives the server, however
-// that ends, continues with what it executes, and is adopted by the next one.
+// agent is a process of its own session: it outlives the server, however that ends,
+// continues with what it executes, and is adopted by the next one.
 //
 // It owns the process: starting, adopting, asking whether it lives, replacing one
 // that no longer answers, stopping. `holdfast serve` calls it. It never speaks the agents' protocol,

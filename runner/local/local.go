@@ -286,7 +286,7 @@ func (p *Process) signal(pid int, sig syscall.Signal) error {
 	if p.who != nil {
 		uid = int(p.who.uid)
 	}
-	process, err := os.FindProcess(pid) // a handle: the id cannot come to mean another from here on
+	process, err := os.FindProcess(pid) // a handle: from here on the id cannot be reused for another process
 	if err != nil {
 		return err
 	}
@@ -326,7 +326,7 @@ func ownerOf(pid int) (uid int, ok bool) {
 	return 0, false
 }
 
-// spawn starts the agent in a session of its own, with its output in a file.
+// spawn starts the agent in its own session, with its output in a file.
 func (p *Process) spawn() error {
 	p.rotate()
 	out, err := p.openLog(logFile)

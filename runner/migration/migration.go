@@ -20,9 +20,9 @@ type Steps interface {
 	Say(format string, args ...any)
 }
 
-// State is the state at one of its two places: the present one at first.
+// State is the state at one of its two places: the current one at first.
 type State interface {
-	// Turn has what follows work with the state at the new place, or at the present one.
+	// Turn has what follows work with the state at the new place, or at the current one.
 	Turn(ctx context.Context, there bool) error
 	// Pull returns the state, as the engine reads it.
 	Pull(ctx context.Context) ([]byte, error)
@@ -81,7 +81,7 @@ func (m *mover) move(ctx context.Context, move holdfast.StateMove) error {
 	return m.proveUnchanged(ctx, state, move)
 }
 
-// proveUnchanged is an error if the state at the present place is no longer what was copied:
+// proveUnchanged is an error if the state at the current place is no longer what was copied:
 // somebody else has written it meanwhile, whom no lock of ours has kept from that. Holdfast's own
 // backend lets nobody.
 func (m *mover) proveUnchanged(ctx context.Context, copied []byte, move holdfast.StateMove) error {

@@ -99,8 +99,8 @@ func (m *mover) snapshotThere(ctx context.Context) (snapshot, error) {
 }
 
 // pushOver has the engine write the state over what is there. Where there is none, engines make
-// up a lineage of their own: so that an empty state comes first. They count the serial up: so
-// that they are given the one before.
+// up their own lineage: so that an empty state comes first. They count the serial up: so that
+// they are given the one before.
 func (m *mover) pushOver(ctx context.Context, state []byte, was, there snapshot) error {
 	if there.Lineage == "" {
 		nothing, err := withFields(state, map[string]any{"serial": 1, "resources": []any{}, "outputs": map[string]any{}, "check_results": nil})

@@ -36,7 +36,7 @@ func newBackend(file string, block *hcl.Block) stateBlock {
 }
 
 // writeConstants writes the arguments and blocks in a body, and reports whether all of it
-// is constant. Order and layout of the code count for nothing.
+// is constant. Order and layout of the code do not matter.
 func writeConstants(to *strings.Builder, body hcl.Body) bool {
 	attributes, _ := body.JustAttributes() // and an error if there are blocks
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
@@ -64,11 +64,10 @@ func writeConstants(to *strings.Builder, body hcl.Body) bool {
 	return true
 }
 
-// stateBlockFor returns the block that an engine goes by, as the engines do it:
-// of files that override others the last one in the order of their names wins,
-// and replaces the block of the others as a whole. OpenTofu reads x.tofu in place
-// of x.tf; Terraform reads no .tofu. An empty engine is the one that would be
-// chosen for the code.
+// stateBlockFor returns the block that an engine uses, by the engines' rules: of files
+// that override others the last one in the order of their names wins, and replaces the
+// block of the others as a whole. OpenTofu reads x.tofu in place of x.tf; Terraform
+// reads no .tofu. An empty engine is the one that would be chosen for the code.
 func (m *Root) stateBlockFor(engine string) stateBlock {
 	tofu := engine == Tofu || engine == "" && m.Tofu != ""
 	var primary, override stateBlock
@@ -102,8 +101,7 @@ func isTofuCode(file string) bool {
 	return strings.HasSuffix(file, ".tofu") || strings.HasSuffix(file, ".tofu.json")
 }
 
-// overrides reports whether what is in a file of that name goes before what
-// the others say.
+// overrides reports whether a file of that name overrides the others.
 func overrides(file string) bool {
 	for _, ext := range []string{".tf.json", ".tf", ".tofu.json", ".tofu"} {
 		if stem, ok := strings.CutSuffix(filepath.Base(file), ext); ok {
@@ -113,8 +111,8 @@ func overrides(file string) bool {
 	return false
 }
 
-// HeldTo is an error if the engine that was chosen would keep the state elsewhere
-// than the server was told by the same code, or than it has the attempt keep it.
+// HeldTo is an error if the engine that was chosen would keep the state elsewhere than
+// the server derived from the same code, or than it has the attempt keep it.
 func (m *Root) HeldTo(engine, wished string, own bool) error {
 	here := m.stateBlockFor(engine)
 	switch {

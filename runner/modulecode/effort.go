@@ -10,7 +10,7 @@ import (
 )
 
 // Constant evaluates an expression that refers to nothing. ErrTooDeep says that it
-// takes too much.
+// would take too much.
 func Constant(expr hcl.Expression) (cty.Value, error) { return boundedhcl.Evaluate(expr, nil) }
 
 // Safe is ErrTooDeep if a file cannot be parsed, or one of these attributes of it

@@ -158,7 +158,7 @@ func (f *fileNames) expressions(node hclsyntax.Node) error {
 	return failed
 }
 
-// literalIn returns the text of a template that has no expressions, else nothing.
+// literalIn returns the text of a template that has no expressions, otherwise nothing.
 func literalIn(template *hclsyntax.TemplateExpr) string {
 	var text strings.Builder
 	for _, part := range template.Parts {
@@ -223,7 +223,7 @@ func (f *fileNames) constants(call *hclsyntax.FunctionCallExpr) (texts []string,
 	return texts, nil
 }
 
-// beforePattern returns the folder that all files are in which a pattern can match.
+// beforePattern returns the folder with all files that a pattern can match.
 func beforePattern(pattern string) string {
 	at := strings.IndexAny(pattern, `*?[{\`)
 	if at < 0 {
@@ -297,7 +297,8 @@ func (f *fileNames) templates() error {
 	return nil
 }
 
-// textOf returns what a template has, nothing if there is none: the engine says so.
+// textOf returns the content of a template, nothing if there is none: the engine
+// reports that.
 func (f *fileNames) textOf(name string) (string, error) {
 	file, err := f.open(name)
 	if err != nil {

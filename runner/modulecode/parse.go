@@ -31,7 +31,7 @@ var errTooLarge = fmt.Errorf("larger than %d bytes", MaxFile)
 // of it could be read; the error is why it is not read in full.
 func Parse(name string) (*hcl.File, error) { return parse(context.Background(), name) }
 
-// parse is Parse for who may have parsed the file before, see Remembering.
+// parse is Parse for whoever may have parsed the file before, see Remembering.
 func parse(ctx context.Context, name string) (*hcl.File, error) {
 	data, err := readFile(name)
 	if err != nil {

@@ -58,7 +58,7 @@ func ReadReferences(ctx context.Context, dir, engine string) (plan.ModuleCode, e
 				continue
 			}
 			attributes, _ := block.Body.JustAttributes()
-			for name, attribute := range attributes { // an override's come to the others
+			for name, attribute := range attributes { // an override's are added to the others
 				code.Locals[name] = append(code.Locals[name], referencesIn(attribute.Expr)...)
 			}
 		}

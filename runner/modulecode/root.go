@@ -24,9 +24,9 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
-// Root is what a root module and the local modules that it calls ask of
-// init and of the choice of an engine, read from the code without running it.
-// What cannot be parsed is left out: the engine will say so better.
+// Root is what a root module and the local modules that it calls ask of init and of the
+// choice of an engine, read from the code without running it. What cannot be parsed is
+// left out: the engine will report that better.
 type Root struct {
 	Requires    []string     // version constraints of the root's required_version
 	Tofu        string       // a file that only tofu reads, empty if there is none
@@ -40,7 +40,7 @@ type Root struct {
 	Opaque      bool         // there is code that could not be read in full
 	Dynamic     bool         // a module's source or version depends on values
 	Plugins     bool         // init may take providers from the root module's own folder
-	Whole       bool         // init may go by, or execute, anything in the bundle
+	Whole       bool         // init may read, or execute, anything in the bundle
 	Ephemeral   bool         // a variable is: its value is in no plan file
 	Needs       []string     // all that init's result depends on, sorted
 	Secrets     []string     // values given to secret variables
@@ -346,9 +346,9 @@ func VariableSecrets(text string) []string {
 	return secrets
 }
 
-// secretVariables returns the values in dir's variable files that are given to
-// secret variables, if there are any. Whether a variable file is one is for the engine
-// to say; the error is of files that it may read and this does not.
+// secretVariables returns the values in dir's variable files that are given to secret
+// variables, if there are any. Only the engine knows whether a variable file is valid;
+// the error names files that it may read and this does not.
 func secretVariables(ctx context.Context, dir string, sensitive map[string]bool) (secrets []string, err error) {
 	if len(sensitive) == 0 {
 		return nil, nil

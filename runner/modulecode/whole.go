@@ -36,8 +36,8 @@ func (r *moduleReader) need(at place, what, text string) {
 	r.needs[strings.Join(parts, "\x00")] = true
 }
 
-// provider notes the provider that a block needs: the one that it names, else the one
-// that the type of the resource begins with.
+// provider notes the provider that a block needs: the one that it names, otherwise the
+// one that the type of the resource begins with.
 func (r *moduleReader) provider(file *hcl.File, block *hcl.Block, at place) {
 	named := writtenAs(file, block.Body, "provider")
 	switch kind := block.Type; {
@@ -126,10 +126,10 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
-// readsMore reports whether init finds something in the root module, or in the folders
-// of the bundle around it, that is not code: tests that call modules or have providers,
-// a state with providers of its own, and repositories, whose settings the git and hg that
-// fetch modules go by. They can name programs.
+// readsMore reports whether init finds something in the root module, or in the folders of
+// the bundle around it, that is not code: tests that call modules or have providers, a
+// state with its own providers, and repositories, whose settings the git and hg that
+// fetch modules obey. They can name programs.
 func (r *moduleReader) readsMore() bool {
 	for _, name := range []string{"terraform.tfstate", "terraform.tfstate.d"} {
 		if exists(r.root, name) {

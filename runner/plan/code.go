@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/jsontree"
 )
 
-// ModuleCode is what the engine's JSON does not have of a module's code:
-// references by what has them.
+// ModuleCode is what the engine's JSON lacks of a module's code: references by what has
+// them.
 type ModuleCode struct {
 	Locals              map[string][]Reference // by name
 	Connections         []Reference            // of connection blocks
@@ -32,7 +32,7 @@ type code struct {
 
 type codeProvider struct {
 	key    string // by which resources name it
-	module string // address of the module that configures it, or needs it without a block of its own
+	module string // address of the module that configures it, or needs it without its own block
 	name   string // in that module
 	source string // address
 	alias  string
@@ -315,8 +315,9 @@ func beginningOf(text, whole string) bool {
 }
 
 // IsWriteOnly reports whether an argument of that name is write-only. A plan does not say
-// so, and asking for providers' schemas would be a start of the engine more: by convention
-// their names end in _wo, and sensitive_body is azapi's, which is older than that.
+// so, and asking for providers' schemas would take one more start of the engine: by
+// convention their names end in _wo, and sensitive_body is azapi's, which is older than
+// that.
 func IsWriteOnly(name string) bool {
 	return strings.HasSuffix(name, "_wo") || name == "sensitive_body"
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // Compared is what a comparison of the plan file with the state that the engine was
-// given has found. What an honest plan can have too is shown, or is held against the
-// configuration that the engine's JSON has.
+// given has found. What an honest plan can have too is shown, or is checked against the
+// configuration in the engine's JSON.
 type Compared struct {
 	Unshown   []Unshown
 	Drifted   []Drifted
@@ -119,11 +119,11 @@ func withoutNull(value any) any {
 	}
 }
 
-// checkBefore holds what a change says that was before against the object in the
-// state that the plan starts from: a provider is given the former to destroy it. Of
-// what is only destroyed it may be what the given state has, too: engines destroy what
-// is in the code no longer as it was before the refresh. For other changes they plan
-// again, from their state. What the state does not hide is not hidden.
+// checkBefore checks what a change says was before against the object in the state that
+// the plan starts from: a provider is given the former to destroy it. For what is only
+// destroyed it may be what the given state has, too: engines destroy what is no longer
+// in the code as it was before the refresh. For other changes they plan again, from
+// their state. What the state does not hide is not hidden.
 func (p *reading) checkBefore(at objectKey, change *tfjson.Change) error {
 	if p.options.Compared == nil || change.Before == nil {
 		return nil
@@ -222,9 +222,9 @@ func within(marks, others any) bool {
 	return true
 }
 
-// checkOutput holds the change of an output against the given state and the
-// configuration: engines write the planned values, those of outputs that do not
-// change as well.
+// checkOutput checks the change of an output against the given state and the
+// configuration: engines write the planned values, those of outputs that do not change
+// as well.
 func (p *reading) checkOutput(name string, after, sensitive any, changes bool) error {
 	if p.options.Compared == nil {
 		return nil
@@ -248,9 +248,9 @@ func (p *reading) checkOutput(name string, after, sensitive any, changes bool) e
 	return nil
 }
 
-// checkProviders holds the configurations of providers that the plan file has
-// against those of the configuration. An object that is in no configuration has the
-// one that it was made with.
+// checkProviders checks the configurations of providers in the plan file against those
+// of the configuration. An object that is in no configuration has the one that it was
+// made with.
 func (p *reading) checkProviders() error {
 	if p.options.Compared == nil {
 		return nil
@@ -287,8 +287,8 @@ type drifted struct {
 	stale     bool // a change has it as it is in the given state
 }
 
-// addDrift brings into the information what the state that the plan starts from has
-// otherwise than the given one, whether the engine calls it drift or not.
+// addDrift adds to the information how the state that the plan starts from differs from
+// the given one, whether the engine calls it drift or not.
 func (p *reading) addDrift() error {
 	if p.options.Compared == nil {
 		return nil
@@ -354,8 +354,8 @@ func objectOf(value plandoc.Value) map[string]any {
 	return object
 }
 
-// bare takes values out of the form in which states have those of any type: with
-// their types next to them.
+// bare unwraps values that states keep with their types next to them, as those of any
+// type are.
 func bare(value any) any {
 	switch v := value.(type) {
 	case map[string]any:

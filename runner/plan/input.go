@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Input is what a plan is made of, in parts that can be told.
+// Input is what a plan is made of, in parts that can be named.
 type Input struct {
 	Destroy   bool              `json:"destroy,omitempty"` // it is the plan of a destruction
 	Source    holdfast.Digest   `json:"source"`

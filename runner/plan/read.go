@@ -28,7 +28,7 @@ type Options struct {
 	// Text is the engine's own rendering of the plan; warnings are taken from it.
 	Text string
 	// Code returns code of a module that is not in the engine's JSON: of the root
-	// module without a path, else of where the calls with those names lead; false
+	// module without a path, otherwise of where the calls with those names lead; false
 	// if it is not known. Nil: none is.
 	Code func(module []string) (ModuleCode, bool)
 	// Secrets are keyed hashes of the secret variables, by name.
@@ -43,18 +43,17 @@ type Result struct {
 	Document plandoc.Document
 	Info     plandoc.Info
 	// Resources are in the state that the plan was made from, by address, at most
-	// MaxResources. A plan's prior state is what a refresh made of it: what is
-	// gone in the world was in the state still.
+	// MaxResources. A plan's prior state is what a refresh made of it: an object that
+	// was deleted outside was in the state still.
 	Resources []holdfast.Resource
 	// Outputs are those of that state, by name; sensitive ones have no value.
 	// They may have secrets that are marked elsewhere only.
 	Outputs []holdfast.Output
 }
 
-// Read reads the engine's plan JSON as `show -json` prints it: twice, since what
-// is secret may be marked behind where it stands. Values under sensitive marks,
-// what is named like a secret, and strings that have a known secret in them are
-// replaced by marks.
+// Read reads the engine's plan JSON as `show -json` prints it: twice, since what is
+// secret may be marked after its place. Values under sensitive marks, what is named
+// like a secret, and strings that have a known secret in them are replaced by marks.
 //
 // A plan that the engine could not finish, or that does something this version
 // does not know, is an error.

@@ -76,9 +76,8 @@ type tracer struct {
 	given given
 }
 
-// trace finds what is given. load returns the code of a module, the root module
-// without a path, else the names of the calls that lead there; false if it is
-// not known.
+// trace finds what is given. load returns the code of a module, the root module without
+// a path, otherwise the names of the calls that lead there; false if it is not known.
 func (c *code) trace(load func(module []string) (ModuleCode, bool)) given {
 	t := tracer{
 		root: c.root, code: load, known: map[string]*ModuleCode{}, seen: map[string]bool{},
@@ -378,8 +377,8 @@ func (p *reading) add(address string, attributes map[string]bool, values map[str
 	return nil
 }
 
-// withoutSecrets makes marks of secret values of where they are and of what is
-// shown: a credential that a data source brings is another one each time.
+// withoutSecrets makes marks of secret values of where they are and of what is shown: a
+// credential from a data source differs each time.
 func (m maker) withoutSecrets(path holdfast.AttributePath, tree any) any {
 	switch v := tree.(type) {
 	case plandoc.Mark:

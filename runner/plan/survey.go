@@ -304,7 +304,7 @@ type ResourceList struct {
 	at map[string]holdfast.Resource
 }
 
-// Add takes a resource in, unless there are MaxResources.
+// Add adds a resource, unless there are MaxResources.
 func (l *ResourceList) Add(resource holdfast.Resource, deposed bool) {
 	if len(resource.ID) > maxResourceID {
 		resource.ID = ""

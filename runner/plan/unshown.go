@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/plandoc"
 )
 
-// expect notes what the second look is to find.
+// expect notes what the second look has to find.
 func (p *reading) expect() {
 	p.drifted = map[objectKey]*drifted{}
 	if p.options.Compared == nil {

@@ -26,8 +26,8 @@ const (
 	endLength    = 22 // bytes of the record at the end of an archive
 )
 
-// ErrUnsupported is wrapped by errors about what an honest plan can have as well,
-// and this version of Holdfast neither shows nor compares.
+// ErrUnsupported is wrapped by errors about what an honest plan can have as well, but
+// which this version of Holdfast neither shows nor compares.
 var ErrUnsupported = errors.New("not supported")
 
 // Archive is an open plan file. It is not safe for concurrent use.

@@ -27,10 +27,10 @@ type Module struct {
 	Open func(name string) (io.ReadCloser, error)
 }
 
-// CheckCode compares the code in the plan file with the modules, by their keys:
-// the root module's is empty. All of it must be there, and nothing else. Files that
-// engines do not read as code may be there if they are the module's. named makes a
-// name of people's from one relative to the root module.
+// CheckCode compares the code in the plan file with the modules, by their keys: the
+// root module's is empty. All of it must be there, and nothing else. Files that engines
+// do not read as code may be there if they are the module's. named turns a name
+// relative to the root module into the one that people know.
 func (a *Archive) CheckCode(modules map[string]Module, named func(string) string) error {
 	if err := a.checkModules(modules); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (a *Archive) sameFile(member, file string, module Module, name string) erro
 	return err
 }
 
-// SameContent reports whether two readers bring the same bytes. An error is one of
-// the first.
+// SameContent reports whether two readers yield the same bytes. An error is one of the
+// first.
 func SameContent(a, b io.Reader) (bool, error) {
 	const first, most = 4 << 10, 64 << 10 // most files of code are small, and there are many
 	one, two := make([]byte, first), make([]byte, first)

@@ -31,7 +31,7 @@ const (
 	actionRead = 2
 )
 
-// Actions that end what an engine has to do with an object.
+// Actions after which an engine no longer manages an object.
 const (
 	actionDelete = 5
 	actionForget = 8
@@ -93,7 +93,7 @@ type ProviderUse struct {
 	Address, Deposed string
 	Provider         string // such as module.x.provider["registry.terraform.io/hashicorp/aws"].west
 	Made             string // that of the given state; empty: the object is not in it
-	// Kept: nothing is made with it, so that the one of the given state will do.
+	// Kept: nothing is made with it, so that the one of the given state is accepted.
 	Kept bool
 }
 
@@ -105,8 +105,8 @@ type Differences struct {
 }
 
 // CheckState compares the state that the engine was given with the one in the plan
-// file, and returns by address in what they differ. An error are objects that are
-// new and not imported, and such that are no longer tainted, or have become it.
+// file, and returns by address in what they differ. Objects that are new and not
+// imported, no longer tainted, or newly tainted are an error.
 func (p *Plan) CheckState(given, prior *State) (Differences, error) {
 	c := comparison{plan: p, given: given, prior: prior, taken: map[object]bool{}}
 	if len(given.objects) > 0 && (given.lineage != prior.lineage || given.serial != prior.serial) {
@@ -227,8 +227,8 @@ func (c *comparison) provider(at object, provider, made string, kept bool) {
 	}
 }
 
-// made returns with which configuration of its provider the given state has an
-// object; empty: it has not.
+// made returns the provider configuration that the given state has for an object;
+// empty: it is not in it.
 func (c *comparison) made(at object) string {
 	was, moved := c.from[at]
 	if !moved {

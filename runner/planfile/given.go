@@ -15,13 +15,13 @@ import (
 
 // Variable is what an engine was given for a variable of the root module.
 type Variable struct {
-	// Values are those that what it was given can be read as; empty: it was given
+	// Values are the values as which what it was given can be read; empty: it was given
 	// none, and has its default.
 	Values []cty.Value
 	// Declared: the root module has it. What is given to others is left out of
 	// plans.
 	Declared bool
-	// Ephemeral ones are not in plans either, but for their names.
+	// Ephemeral ones are not in plans either, except for their names.
 	Ephemeral bool
 }
 
@@ -104,8 +104,8 @@ func (p *Plan) CheckBackend(want Backend) error {
 	if err != nil {
 		return errors.New("the backend's settings cannot be read")
 	}
-	// An engine encodes by the backend's schema: objects and maps, and lists, sets
-	// and tuples, come to the same.
+	// An engine encodes by the backend's schema: objects and maps, and lists, sets and
+	// tuples, are encoded alike.
 	encoded, err := msgpack.Marshal(config, config.Type())
 	if err != nil {
 		return fmt.Errorf("encode the backend's settings: %w", err)

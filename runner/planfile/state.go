@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// State is what of an engine's state is compared: which objects of managed
+// State is the part of an engine's state that is compared: which objects of managed
 // resources it has, which ones they are, and their attributes.
 type State struct {
 	lineage    string

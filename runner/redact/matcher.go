@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// matcher finds many strings at once: Wu and Manber's way. It looks at blocks of
-// three bytes and skips ahead as far as no string can end; most text is passed
-// over in steps of six bytes. Of long strings it knows each eighth byte's
-// surroundings, so that it finds pieces of them.
+// matcher finds many strings at once: Wu and Manber's way. It looks at blocks of three
+// bytes and skips ahead as far as no string can end; most text is passed over in steps
+// of six bytes. For long strings it knows each eighth byte's surroundings, so that it
+// finds pieces of them.
 type matcher struct {
 	shift   []uint8 // by hash of a block: how far to continue
 	byStart map[[minSecret]byte][]string

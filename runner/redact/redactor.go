@@ -33,15 +33,14 @@ const (
 	maxPlainForms = 32 << 20
 )
 
-// Redactor replaces secret values by "(sensitive value)", in the forms in which
-// programs print them: as they are, in upper or lower case, line by line, escaped
-// for JSON (also inside of JSON), HCL, HTML and URLs, in hex, and in base64 and base32 at
-// any alignment; in base64 of base64, line by line; each of the others also wrapped at any column, behind the prefixes that engines
-// put before the lines of provisioners too. Of a form without spaces pieces of 24 bytes are
-// found, such as lines that each have another prefix. Values shorter than
-// 8 bytes are ignored. Of many and large secrets, beyond about 100 KiB together, the
-// later ones are found in fewer forms; beyond about 3 MiB nothing is passed on at all,
-// see [Redactor.Withholds]. It is safe for concurrent use.
+// Redactor replaces secret values by "(sensitive value)", in the forms in which programs print
+// them: as they are, in upper or lower case, line by line, escaped for JSON (also inside of JSON),
+// HCL, HTML and URLs, in hex, and in base64 and base32 at any alignment; in base64 of base64, line
+// by line; each of the others also wrapped at any column, behind the prefixes that engines put
+// before the lines of provisioners too. Of a form without spaces pieces of 24 bytes are found, such
+// as lines that each have another prefix. Values shorter than 8 bytes are ignored. With many and
+// large secrets, beyond about 100 KiB together, the later ones are found in fewer forms; beyond
+// about 3 MiB nothing is passed on at all, see [Redactor.Withholds]. It is safe for concurrent use.
 type Redactor struct {
 	mu       sync.Mutex
 	secrets  map[string]bool

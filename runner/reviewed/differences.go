@@ -63,8 +63,8 @@ func Differences(found, reviewed plandoc.Document) []string {
 	return lines
 }
 
-// mergeSorted calls visit for each element of two sorted lists: with both where
-// they are equal by order, else with one and nil.
+// mergeSorted calls visit for each element of two sorted lists: with both where they
+// are equal by order, otherwise with one and nil.
 func mergeSorted[T any](a, b []T, order func(a, b T) int, visit func(a, b *T)) {
 	for len(a) > 0 || len(b) > 0 {
 		rank := 0

@@ -93,8 +93,8 @@ func TestFindGroups(t *testing.T) {
 	}
 }
 
-// TestDelegate: an agent in a user namespace gets a group of its own, in which it finds
-// what a service finds in its own, for itself alone.
+// TestDelegate: an agent in a user namespace gets its own group, in which it finds what
+// a service finds in its own, for itself alone.
 func TestDelegate(t *testing.T) {
 	t.Parallel()
 	const agent = service + "/local-agent"

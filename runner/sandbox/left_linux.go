@@ -33,7 +33,7 @@ func removeLeft(spec *stage.Spec) {
 	}
 	dirs := append([]string{os.TempDir()}, everybodys...)
 	onThread(func() {
-		// With a working folder of its own, and as that user, who can remove nothing of
+		// With its own working folder, and as that user, who can remove nothing of
 		// others that somebody leads it to.
 		if unix.Unshare(unix.CLONE_FS) != nil {
 			return

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// The words of those whom the kernel refused memory or a process. They are
-// only looked for where a limit was set that the kernel does not count.
+// The words of those whom the kernel refused memory or a process. They are only looked
+// for where a limit was set that the kernel does not enforce.
 var (
 	memoryWords = [][]byte{
 		[]byte("out of memory"), []byte("cannot allocate memory"), []byte("Cannot allocate memory"),
@@ -73,8 +73,8 @@ func contains(b []byte, words [][]byte) bool {
 	return false
 }
 
-// conclude adds to exit what the engine said about the limits that no counter
-// tells. Who ends well was not kept from anything.
+// conclude adds to exit what the engine said about the limits that no counter tells. An
+// engine that ends well was not kept from anything.
 func (l *listener) conclude(exit *Exit, limits Limits) {
 	if exit.Code == 0 {
 		return

@@ -33,11 +33,11 @@ var (
 	free = []string{remote[0], remote[5], "127.0.0.53:53"}
 )
 
-// networkUsers is how many users tests in a network of their own have.
+// networkUsers is how many users tests in their own network have.
 const networkUsers = 100
 
-// TestNetworkRules loads the rules that we ship, in a network of its own, and
-// has engines connect to what they must not reach and to what they may.
+// TestNetworkRules loads the rules that we ship, in its own network, and has engines
+// connect to what they must not reach and to what they may.
 func TestNetworkRules(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -64,7 +64,7 @@ func TestNetworkRules(t *testing.T) {
 		fmt.Sprintf("SANDBOX_TEST_RULED=%d %d %d", plan, apply, stranger))
 }
 
-// rerun runs one test of this program in a process of its own.
+// rerun runs one test of this program in its own process.
 func rerun(t *testing.T, test string, attr *syscall.SysProcAttr, env ...string) {
 	t.Helper()
 	program := program(t)

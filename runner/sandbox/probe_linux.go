@@ -129,7 +129,7 @@ func (s *Starter) handOver(ctx context.Context, slot Slot) (err error) {
 	if err := os.WriteFile(filepath.Join(work, "plan"), nil, 0o600); err != nil {
 		return err
 	}
-	// What is in such a folder is removed by who owns it only, or has the right to.
+	// What is in such a folder is removed by whoever owns it only, or has the right to.
 	if err := os.Chmod(work, 0o700|os.ModeSticky); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ type Mode string
 
 // The modes.
 const (
-	// ModeSlots needs root: a user for each slot, namespaces, a root of its own.
+	// ModeSlots needs root: a user for each slot, namespaces, its own root.
 	ModeSlots Mode = "slots"
 	// ModeRange is ModeSlots inside a user namespace whose map root wrote: the
 	// agent is not root outside of it. Package local starts such agents.
@@ -39,8 +39,8 @@ func Modes() []Mode {
 	return []Mode{ModeSlots, ModeRange, ModeUserNamespace, ModeLandlock, ModeUsers, ModeNone}
 }
 
-// OwnRoot says whether the engine sees a file system of its own: then a Mount
-// can have a Target, /tmp is private, and what is not mounted is absent.
+// OwnRoot says whether the engine sees its own file system: then a Mount can have a
+// Target, /tmp is private, and what is not mounted is absent.
 func (m Mode) OwnRoot() bool {
 	return m == ModeSlots || m == ModeRange || m == ModeUserNamespace
 }

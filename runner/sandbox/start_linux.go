@@ -48,9 +48,9 @@ type Starter struct {
 	started atomic.Int64
 }
 
-// Counted says whether the kernel counts what a start uses, so that limits are
-// exact, by control groups; else the error says why limits are those of single
-// processes, and a verdict is Probably at most.
+// Counted says whether the kernel counts what a start uses, so that limits are exact,
+// by control groups; otherwise the error says why limits are those of single processes,
+// and a verdict is Probably at most.
 func (s *Starter) Counted() error { return s.grouped }
 
 // Mode returns the mode of every start.

@@ -32,7 +32,7 @@ func (m Mode) shown() []string { return nil }
 // Starter starts engines without isolation: this platform has no other mode.
 type Starter struct{}
 
-// Probe returns a Starter if o asks for ModeNone, else ErrUnavailable.
+// Probe returns a Starter if o asks for ModeNone, otherwise ErrUnavailable.
 func Probe(_ context.Context, o Options) (*Starter, error) {
 	if o.Mode != ModeNone {
 		return nil, refusals([]Refusal{{Mode: o.Mode, Err: errors.New("isolation needs Linux")}})

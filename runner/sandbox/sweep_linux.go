@@ -25,7 +25,7 @@ func (s *Starter) sweep(spec *stage.Spec, said []stage.Record) error {
 	}
 	switch s.mode {
 	case ModeLandlock:
-		return kill(func() { _ = syscall.Kill(-1, syscall.SIGKILL) }) // this thread is in a domain of its own
+		return kill(func() { _ = syscall.Kill(-1, syscall.SIGKILL) }) // this thread is in its own domain
 	case ModeUsers:
 		var err error
 		onThread(func() { err = kill(func() { stage.KillUser(spec.UID) }) })
@@ -35,7 +35,7 @@ func (s *Starter) sweep(spec *stage.Spec, said []stage.Record) error {
 	}
 }
 
-// kill calls all until nothing is alive that the calling thread can signal.
+// kill calls all until no process that the calling thread can signal is alive.
 func kill(all func()) error {
 	for end := time.Now().Add(sweepFor); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		all()
@@ -46,8 +46,8 @@ func kill(all func()) error {
 	return errors.New("processes that it started cannot be killed")
 }
 
-// anyAlive says whether a process, other than this one, is alive that the
-// calling thread can signal.
+// anyAlive says whether a process that the calling thread can signal, other than this
+// one, is alive.
 func anyAlive() bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onThread calls f on a thread of its own, which ends with f and may take another user
+// onThread calls f on its own thread, which ends with f and may take another user
 // before. It is never the process's first one: that would not end, and the user that it
-// has is the one of the process to who signals it.
+// has is the one of the process to whoever signals it.
 func onThread(f func()) {
 	done := make(chan struct{})
 	go func() {

@@ -38,7 +38,8 @@ func HoldUsers(first, count int) (release func(), err error) {
 	return release, nil
 }
 
-// Who has just taken a name, and cannot be asked yet, can be after one of these.
+// A process that has just taken a name, and cannot be asked yet, can be after one of
+// these.
 const (
 	holderTries = 10
 	holderWait  = 20 * time.Millisecond

@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/failure"
 )
 
-// command is one start of a program of ours: what a secret store is asked with.
-// It has an explicit environment, SIGINT and a grace before SIGKILL, a process
-// group of its own, and dies with its parent. Engines are started in a sandbox.
+// command is one start of a program of ours: what a secret store is asked with. It has
+// an explicit environment, SIGINT and a grace before SIGKILL, its own process group,
+// and dies with its parent. Engines are started in a sandbox.
 type command struct {
 	path   string
 	dir    string

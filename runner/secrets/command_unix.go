@@ -4,8 +4,8 @@ package secrets
 
 import "syscall"
 
-// engineAttributes put the engine into a process group of its own, so that a
-// signal to the agent does not reach it.
+// engineAttributes put the engine into its own process group, so that a signal to the
+// agent does not reach it.
 func engineAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -311,7 +311,7 @@ func (r *Resolver) entry() string {
 }
 
 // secretFromFile reads a file that is in one of the run's secret folders, links
-// followed. Of what is elsewhere nothing is reported, not even whether it is there.
+// followed. Nothing is reported of what is elsewhere, not even whether it exists.
 func (r *Resolver) secretFromFile(name string) (string, *secretError) {
 	name = filepath.Clean(name)
 	if r.Opts.Open {

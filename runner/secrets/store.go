@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 )
 
-// storeKey stands in a store's command for the key that is asked for.
+// storeKey is the placeholder in a store's command for the key that is asked for.
 const storeKey = "{key}"
 
 // storeGrace is how long a store's command may take to end after SIGINT.

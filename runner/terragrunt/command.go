@@ -32,7 +32,7 @@ func (c Command) Make() []string { return []string{"exec", "--", c.Program, "--v
 func (c Command) Render() []string { return []string{"render", "--format", "json"} }
 
 // Environment makes an engine's environment Terragrunt's: what others set for Terragrunt
-// would lead it elsewhere, and a state is nothing that it is to see.
+// would lead it elsewhere, and it must not see a state.
 func (c Command) Environment(env map[string]string) {
 	for name := range maps.Clone(env) {
 		if strings.HasPrefix(name, "TG_") || strings.HasPrefix(name, "TERRAGRUNT_") || strings.HasPrefix(name, "TF_HTTP_") {

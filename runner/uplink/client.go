@@ -38,8 +38,8 @@ type Client struct {
 	http       *http.Client
 }
 
-// Credential returns what an agent shows the server now; attempts have credentials of their
-// own. It is safe for concurrent use.
+// Credential returns what an agent shows the server now; attempts have their own
+// credentials. It is safe for concurrent use.
 type Credential func() (string, error)
 
 // Token is a credential that stays the same.

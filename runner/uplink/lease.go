@@ -37,7 +37,7 @@ type lease struct {
 	mayApply   bool      // as that answer says
 	begun      bool      // MayApply has said true
 	fenced     bool
-	ending     bool                    // the result is on its way: to be fenced off is what comes of it
+	ending     bool                    // the result is on its way: to be fenced off is its outcome
 	stop       context.CancelCauseFunc // of the execution; nil if there is none
 	stopped    *failure.StopError
 }

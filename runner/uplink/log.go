@@ -27,11 +27,11 @@ const (
 	logPosFile = "pos"
 )
 
-// logSpool is an attempt's log on its way to the server: files of a bounded
-// size on disk, of which one goroutine (run) sends the oldest. Write never
-// waits and never fails; while the server is away for long, the middle of what
-// waits is dropped and a line says so. The server's offsets count the bytes
-// that it gets, so what is dropped leaves no hole. It is safe for concurrent use.
+// logSpool is an attempt's log on its way to the server: files of a bounded size on
+// disk, of which one goroutine (run) sends the oldest. Write never waits and never
+// fails; while the server is unavailable for long, the middle of what waits is dropped
+// and a line says so. The server's offsets count the bytes that it gets, so what is
+// dropped leaves no hole. It is safe for concurrent use.
 type logSpool struct {
 	dir string
 
@@ -89,7 +89,7 @@ func (l *logSpool) open() error {
 	return nil
 }
 
-// Write keeps p; what cannot be kept is counted and told in the log later.
+// Write keeps p; what cannot be kept is counted and reported in the log later.
 func (l *logSpool) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -238,8 +238,8 @@ func (l *logSpool) advance() {
 	_ = WriteFile(filepath.Join(l.dir, logPosFile), fmt.Appendf(nil, "%d %d\n", l.segments[l.head].seq, l.headAt), nil)
 }
 
-// ack takes in that the server, which was sent n bytes at offset, expects what
-// is at next. It reports whether that is progress.
+// ack records that the server, which was sent n bytes at offset, expects what is at
+// next. It reports whether that is progress.
 func (l *logSpool) ack(offset int64, n int, next int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

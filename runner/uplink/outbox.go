@@ -62,7 +62,7 @@ type parcel struct {
 
 func (i *parcel) settle() { i.once.Do(func() { close(i.settled) }) }
 
-// localPatience is for how long a file is tried to be read that the disk does not give.
+// localPatience is how long the reading of a file is tried again when the disk fails.
 const localPatience = 10 * time.Minute
 
 const refusedPrefix = "refused-"

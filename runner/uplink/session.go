@@ -24,8 +24,8 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
-// Files and folders of an attempt's folder. They are all that a successor
-// needs to bring an attempt of a killed agent to its end.
+// Files and folders of an attempt's folder. They are all that a successor needs to
+// finish an attempt of a killed agent.
 const (
 	attemptFile  = "attempt.json"
 	applyingFile = "applying" // exists once the engine's apply may have begun
@@ -37,8 +37,8 @@ const (
 	scratchDir   = "scratch"
 )
 
-// Claimed is what is written down of an assignment: enough to deliver what
-// comes of it, and none of the credentials that the engine gets.
+// Claimed is what is written down of an assignment: enough to deliver its outcome, and
+// none of the credentials that the engine gets.
 type Claimed struct {
 	holdfast.AttemptRef
 	Token         string           `json:"token"`
@@ -108,10 +108,10 @@ func (s *Session) open(process string, now func() time.Time) error {
 	return s.writeClaimed()
 }
 
-// writeClaimed writes down what was claimed, unless a predecessor has. Of an apply it is
-// on disk before anything is done: a server whose agent knows nothing of an apply has to
-// take it for begun, and waits for a person. With it a successor can say that the apply
-// has not begun, and it is tried again.
+// writeClaimed writes down what was claimed, unless a predecessor has. For an apply it
+// is on disk before anything is done: a server whose agent knows nothing of an apply has
+// to take it for begun, and waits for a person. With it a successor can say that the
+// apply has not begun, and it is tried again.
 func (s *Session) writeClaimed() error {
 	if _, err := os.Stat(filepath.Join(s.dir, attemptFile)); err == nil {
 		return nil
@@ -175,9 +175,9 @@ func (s *Session) StoredArtefact(ctx context.Context, run, name string) (io.Read
 	return r, nil
 }
 
-// downloadPatience is for how long a download is tried again that the server cannot give,
+// downloadPatience is how long a download is tried again that the server cannot give,
 // although it answers: what is damaged in its store stays so. With a 503 the server says that
-// it, or its store, is away.
+// it, or its store, is unavailable.
 const downloadPatience = 10 * time.Minute
 
 func (s *Session) download(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -369,7 +369,7 @@ func (s *Session) finish(ctx context.Context, outcome protocol.Result) bool {
 }
 
 // SaveResult makes the outcome outlive this process, and a power cut if the attempt could
-// write. What it speaks of is on disk before: a result without its plan is an error, and
+// write. What it refers to is on disk before: a result without its plan is an error, and
 // without a result the run is tried again.
 func (s *Session) SaveResult(result protocol.Result) {
 	data, err := json.Marshal(result)

@@ -35,8 +35,8 @@ const (
 )
 
 // StateEndpoint is the agent's state endpoint, on loopback: the engine's http backend
-// speaks to it, and it to the server. Each attempt has a credential of its own
-// that reaches its own state only. It is safe for concurrent use.
+// speaks to it, and it to the server. Each attempt has its own credential that reaches
+// its own state only. It is safe for concurrent use.
 type StateEndpoint struct {
 	listener net.Listener
 	server   *http.Server
@@ -192,7 +192,7 @@ func (s *stateRelay) getState(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil && locked:
 		s.mu.Lock()
-		if s.known == known { // else the engine has written meanwhile
+		if s.known == known { // otherwise the engine has written meanwhile
 			s.known = fresh
 		}
 		s.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// stateRelay stands between an attempt's engine and the server, for the state: it
-// forwards, holds on disk what the server does not take now, and knows the newest
-// state and whose the lock is. It is safe for concurrent use.
+// stateRelay sits between an attempt's engine and the server, for the state: it
+// forwards, holds on disk what the server does not take now, and knows the newest state
+// and whose the lock is. It is safe for concurrent use.
 type stateRelay struct {
 	Claimed
 	key    string // the user at the state endpoint

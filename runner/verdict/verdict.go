@@ -39,10 +39,10 @@ func Clean(r holdfast.PolicyReport, redacted func(string) string) holdfast.Polic
 	return r
 }
 
-// Changed says how policies speak otherwise of a plan than of the reviewed one: another one
-// does, of other resources, or with another severity. It is empty if they do not. Found is nil
-// if none were evaluated. Of a part of what was reviewed, which is what remains after an apply
-// that failed, they may say less.
+// Changed says how policies judge a plan otherwise than the reviewed one: another one does, of
+// other resources, or with another severity. It is empty if they do not. Found is nil if none
+// were evaluated. Of a part of what was reviewed, which is what remains after an apply that
+// failed, they may say less.
 func Changed(found *holdfast.PolicyReport, review holdfast.Review, part bool) string {
 	switch {
 	case found == nil:

@@ -30,7 +30,7 @@ func (m *Mover) Move(ctx context.Context) error {
 }
 
 // move moves what is in a folder, which is in both, or new, or new and named. What is
-// in a named one moves with it, but for links that lead out of the bundle: what is
+// in a named one moves with it, except for links that lead out of the bundle: what is
 // uploaded or read by that name would be a file of the machine.
 func (m *Mover) move(ctx context.Context, dir string, isNew, isNamed bool) error {
 	entries, err := m.entries(dir)

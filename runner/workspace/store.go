@@ -171,7 +171,7 @@ func (w *Store) clearLeftover(dir string) error {
 // returns it.
 func (w *Store) SetAside(dir string) (string, error) { return SetAside(dir) }
 
-// SetAside is Store.SetAside for who has no Store.
+// SetAside is Store.SetAside for whoever has no Store.
 func SetAside(dir string) (string, error) {
 	_ = os.Chmod(dir, 0o700) //nolint:gosec // no engine still needs it
 	name := ownerOf(dir)

@@ -31,7 +31,7 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Claimants are those who may claim runs. It is safe for concurrent use.
+// Claimants knows who may claim runs. It is safe for concurrent use.
 type Claimants struct {
 	opts     Options
 	audience string
@@ -42,7 +42,7 @@ func New(opts Options) *Claimants {
 	return &Claimants{opts: opts, audience: agentkey.Audience(opts.Address)}
 }
 
-// Credential is who has shown a credential, and what it is bound to.
+// Credential is the owner of a credential, and what it is bound to.
 type Credential struct {
 	Token
 	Key string // the id of the key that has signed it; empty: it is a token of the configuration
@@ -66,7 +66,7 @@ type Refusal struct {
 	text string
 }
 
-// Error says it to the agent.
+// Error is the message for the agent.
 func (r *Refusal) Error() string { return r.text }
 
 // Unwrap makes errors.Is tell which error of the vocabulary it is.
@@ -97,7 +97,7 @@ func (c *Claimants) Of(ctx context.Context, bearer string) (Credential, error) {
 		return Credential{}, err
 	}
 	name := ""
-	if verified.Key != "" { // proven; the key and not the agent, of which one key can name any number
+	if verified.Key != "" { // proven: the key, and not the agent, as one key can name any number of agents
 		name = fmt.Sprintf("key %.12s of runner %s", verified.Key, runner.Name)
 	}
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Claimants) Of(ctx context.Context, bearer string) (Credential, error) {
 	}, nil
 }
 
-// storeError is trouble of ours: nobody is refused for it.
+// storeError is a failure of ours: nobody is refused for it.
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
@@ -146,8 +146,8 @@ func (c *Claimants) InForce(ctx context.Context, who Credential) (bool, error) {
 	return agentkey.Among(who.Key, runner.Keys), nil
 }
 
-// Bind holds a claim against the credential that it came with. A claim that names no
-// kinds is for those of the credential; one that asks for more than it allows is refused as a
+// Bind checks a claim against the credential that it came with. A claim that names no kinds
+// is for those of the credential; one that asks for more than it allows is refused as a
 // whole, by a *Refusal.
 func (c *Claimants) Bind(who Credential, req *protocol.ClaimRequest) error {
 	if err := c.bindID(who, req.Agent); err != nil {
@@ -166,7 +166,7 @@ func (c *Claimants) Bind(who Credential, req *protocol.ClaimRequest) error {
 	return nil
 }
 
-// bindID holds the id of an agent against its credential.
+// bindID checks the id of an agent against its credential.
 func (c *Claimants) bindID(who Credential, id string) error {
 	owner, owned := ownerOf(c.opts.Tokens, id)
 	switch {
@@ -185,7 +185,7 @@ func (c *Claimants) bindID(who Credential, id string) error {
 	}
 }
 
-// Refuse is the *Refusal of what a credential is not good for.
+// Refuse is the *Refusal for what a credential does not allow.
 func (who Credential) Refuse(why, format string, args ...any) error {
 	return &Refusal{Why: why, Who: who.Name, text: fmt.Sprintf(format, args...)}
 }

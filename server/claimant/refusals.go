@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Refusals bound what is written of those who are refused: an agent asks again and again. It
-// is safe for concurrent use.
+// Refusals bound how often refusals are logged and recorded: an agent asks again and again.
+// It is safe for concurrent use.
 type Refusals struct {
 	mu   sync.Mutex
 	last map[string]time.Time // by who and why

@@ -17,10 +17,10 @@ import (
 type Token struct {
 	Name   string   // shown in the audit trail
 	SHA256 [32]byte // of the token
-	// Agent is the only id that its holder may claim with. Empty means that the id
-	// is Name, or begins with Name and a slash: several agents share the token. An id
-	// that two tokens could have so is that of the longer name alone, and one that is
-	// the Agent of a token is that token's.
+	// Agent is the only id that its holder may claim with. Empty means that the id is
+	// Name, or begins with Name and a slash: several agents share the token. An id that
+	// two tokens could have belongs to the longer name alone, and one that is the Agent
+	// of a token is that token's.
 	Agent string
 	// Kinds are the kinds of runs that its holder may claim; at least one.
 	Kinds []holdfast.RunKind
@@ -63,8 +63,8 @@ func Check(tokens []Token) error {
 	return errors.Join(errs...)
 }
 
-// find returns the token that a bearer shows. It looks at all of them, so that time tells
-// nothing about where a match was.
+// find returns the token that a bearer shows. It looks at all of them, so that timing
+// reveals nothing about where a match was.
 func find(tokens []Token, bearer string) (found Token, ok bool) {
 	hash := sha256.Sum256([]byte(bearer))
 	for _, t := range tokens {
@@ -75,8 +75,8 @@ func find(tokens []Token, bearer string) (found Token, ok bool) {
 	return found, ok
 }
 
-// ownerOf returns the token whose alone an agent's id is: the one that is bound to
-// the id, else the one with the longest name that the id is, or is below.
+// ownerOf returns the token whose alone an agent's id is: the one that is bound to the
+// id, otherwise the one with the longest name that the id is, or is below.
 func ownerOf(tokens []Token, id string) (owner Token, ok bool) {
 	for _, t := range tokens {
 		switch {

@@ -9,7 +9,7 @@ import (
 
 // Filter selects clusters. Zero fields select all.
 type Filter struct {
-	Projects []string // of these alone; empty: all. Nothing else exists for who asks
+	Projects []string // of these alone; empty: all. Nothing else exists for the caller
 	holdfast.ClusterFilter
 	Provider string
 	Search   string          // in names and labels
@@ -59,13 +59,14 @@ func (d dimension) fits(l *holdfast.ClusterSummary, want string) bool {
 	return has == want || d == byTemplate && !strings.Contains(want, "@") && strings.HasPrefix(has, want+"@")
 }
 
-// sees reports whether a cluster exists for who asks.
+// sees reports whether a cluster exists for the caller.
 func (f *Filter) sees(l *holdfast.ClusterSummary) bool {
 	return len(f.Projects) == 0 || slices.Contains(f.Projects, l.Project)
 }
 
 // misfits returns in how many dimensions a cluster is not what is wanted, and one of them.
-// What has none matches; by what has one, the others of that dimension are counted.
+// A cluster with none matches; one with a single misfit counts for the other values of
+// that dimension.
 func (f *Filter) misfits(l *holdfast.ClusterSummary) (n int, which dimension) {
 	for d := range dimensions {
 		if want := d.wanted(f); want != "" && !d.fits(l, want) {

@@ -31,7 +31,8 @@ const (
 )
 
 // Index is the list of all clusters. It is safe for concurrent use; the zero value with a
-// Source is ready. Nobody waits for a query of somebody else but who needs what it reads.
+// Source is ready. Nobody waits for somebody else's query except those who need what it
+// reads.
 type Index struct {
 	Source Source
 

@@ -10,7 +10,7 @@ import (
 
 // Overview is how many clusters there are, by what they have in common.
 type Overview struct {
-	Total    int // that exist for who asks
+	Total    int // that exist for whoever asks
 	Matching int // that the filter selects
 
 	// Of the clusters that match everything else that is wanted.
@@ -60,7 +60,8 @@ func (f *Filter) Overview(lines []holdfast.ClusterSummary) Overview {
 	return o
 }
 
-// needsPerson reports whether a cluster waits for somebody: it is not enough to wait.
+// needsPerson reports whether a cluster waits for a person, and not only for time or
+// another cluster.
 func needsPerson(l *holdfast.ClusterSummary) bool {
 	switch {
 	case l.Suspended:

@@ -8,7 +8,7 @@
 //
 // Replicas have the same keys: a key is made by a conditional write, its times are the
 // database's, and it is published long before it signs. What was read last is served while
-// the database is away.
+// the database is unavailable.
 //
 // It never signs for an audience that the configuration does not give to the run, nor
 // anything that an agent writes: all claims are of the run's record. Tokens of the server

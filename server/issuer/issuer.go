@@ -24,8 +24,8 @@ type Options struct {
 	Store Store
 	Times Times
 	Runs  Runs
-	// Replaces is a URL that tokens were issued with before: without this word, another URL
-	// than the recorded one is refused. Optional.
+	// Replaces is a URL that tokens were issued with before: without it, a URL other than
+	// the recorded one is refused. Optional.
 	Replaces string
 	// Issued is notified of each token, and Refused of each that was not given, with its
 	// reason as a label of metrics. Both are optional.
@@ -34,10 +34,10 @@ type Options struct {
 	Logger  *slog.Logger // nil discards
 }
 
-// Times are how long what lasts. All are required.
+// Times are durations. All are required.
 type Times struct {
 	Token    time.Duration // a token
-	Rotate   time.Duration // a key signs; zero: for ever
+	Rotate   time.Duration // a key signs; zero: forever
 	Announce time.Duration // a key is published before it signs
 }
 
@@ -60,7 +60,8 @@ type Store interface {
 
 // Runs say what runs may have tokens for, and where they come from.
 type Runs interface {
-	// Identities are those that the configuration gives to runs of a kind of a cluster.
+	// Identities are the identities that the configuration gives to runs of a kind of a
+	// cluster.
 	Identities(c holdfast.Cluster, kind holdfast.RunKind) (protocol.Identities, error)
 	Origin(run holdfast.Run) claims.Origin
 }
@@ -117,7 +118,7 @@ func New(ctx context.Context, opts Options) (*Issuer, error) {
 }
 
 // CheckURL returns what is wrong with the URL of an issuer: clouds compare it byte by byte
-// with what was registered, and AWS takes no port.
+// with what was registered, and AWS accepts no port.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -159,7 +160,7 @@ func (i *Issuer) claimURL(ctx context.Context) error {
 	}
 }
 
-// mark has it on record, before the first token leaves, that tokens were issued with our URL.
+// mark records, before the first token leaves, that tokens were issued with our URL.
 func (i *Issuer) mark(ctx context.Context) error {
 	i.marking.Lock()
 	defer i.marking.Unlock()

@@ -50,7 +50,8 @@ func (i *Issuer) Refresh(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Of what may have passed on the way nothing is added: a key signs rather too late.
+		// Time since the database's answer is not added: it is better if a key signs
+		// too late.
 		next, old := schedule(record.Keys, record.Now, i.opts.Times)
 		if next == nil {
 			record.Keys = slices.DeleteFunc(record.Keys, func(k holdfast.IssuerKey) bool { return slices.Contains(old, k.Number) })
@@ -75,7 +76,7 @@ func (i *Issuer) Refresh(ctx context.Context) error {
 
 // schedule says which key is to be made now, if any, and which are no longer needed.
 func schedule(keys []holdfast.IssuerKey, now time.Time, times Times) (next *holdfast.IssuerKey, old []int64) {
-	if len(keys) == 0 { // nobody has read what it would have to be announced to
+	if len(keys) == 0 { // nobody has read the keys to whom it would have to be announced
 		return &holdfast.IssuerKey{Number: 1, CreatedAt: now, SignsFrom: now}, nil
 	}
 	last := keys[len(keys)-1]

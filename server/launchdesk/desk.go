@@ -100,14 +100,14 @@ func (d *Desk) settings(ctx context.Context, runner runnerspec.Runner, _ protoco
 		return nil, holdfast.ErrorOf(holdfast.ErrUnavailable, "runner %q cannot be used: %v", runner.Name, err)
 	}
 	settings.Runner = runner
-	settings.Runner.Keys = nil // they are nobody's business, and change without changing Jobs
+	settings.Runner.Keys = nil // the launcher does not need them, and they change without changing Jobs
 	for i := range settings.Former {
 		settings.Former[i].Keys = nil
 	}
 	return settings, nil
 }
 
-// news waits for something that may be of interest to who launches runs.
+// news waits for something that may interest the launcher of runs.
 func (d *Desk) news(ctx context.Context, _ runnerspec.Runner, req protocol.LaunchRequest) (any, error) {
 	select {
 	case <-d.opts.Launches.Freed():
@@ -133,8 +133,8 @@ func (d *Desk) claim(ctx context.Context, runner runnerspec.Runner, _ protocol.L
 	return protocol.LaunchTicket{Run: &shown, Ticket: ticket}, nil
 }
 
-// attempts are those of the runner. Of one whose agent has not called, this is the sign of
-// life.
+// attempts are those of the runner. For one whose agent has not called, this is the sign
+// of life.
 func (d *Desk) attempts(ctx context.Context, runner runnerspec.Runner, _ protocol.LaunchRequest) (any, error) {
 	list, err := d.opts.Launches.LaunchedAttempts(ctx, runner.Name)
 	if err != nil {
@@ -153,7 +153,7 @@ func (d *Desk) attempts(ctx context.Context, runner runnerspec.Runner, _ protoco
 			}
 			reply, err := d.opts.Launches.Heartbeat(ctx, t.AttemptRef, protocol.Heartbeat{Fence: t.Fence})
 			if errors.Is(err, holdfast.ErrFenced) || errors.Is(err, holdfast.ErrDamaged) {
-				continue // it has ended, or nobody can say what it is: that keeps no other from going on
+				continue // it has ended, or is unknown: that does not keep the others from continuing
 			} else if err != nil {
 				return nil, fmt.Errorf("keep run %s: %w", t.Run, err)
 			}
@@ -206,7 +206,7 @@ func (d *Desk) end(ctx context.Context, runner runnerspec.Runner, req protocol.L
 	return nil, d.opts.Launches.EndUnstarted(ctx, req.AttemptRef, req.Reason, req.Detail, req.Final)
 }
 
-// says holds what a launcher says of an attempt to the words that there are for it.
+// says limits what a launcher says of an attempt to the known words for it.
 func says(req protocol.LaunchRequest, orNothing bool) error {
 	known := req.Reason.Reportable() || req.Reason == holdfast.ReasonCanceled
 	if !known || req.Reason == "" && !orNothing {

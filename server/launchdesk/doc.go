@@ -4,7 +4,7 @@
 // its runner, their tickets, and to say how attempts end of which no agent has called, or
 // whose processes are dead. The server's listener of agents calls it once it knows who asks.
 //
-// Whatever is asked for, it holds to the runner of who asks, and to attempts that were
+// Whatever is asked for, it is limited to the caller's runner, and to attempts that were
 // launched: a run of another runner does not exist here. It decides nothing itself, and knows
 // no HTTP.
 package launchdesk

@@ -64,8 +64,8 @@ func (s signer) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]b
 }
 
 // turns are handed out to so many at once, and to the newest of those that wait: the
-// older one has waited, the less likely it is that its peer still does. Of those that
-// wait there is a bound, too: each holds the memory of a handshake, also when its
+// older one has waited, the less likely it is that its peer still does. The number of
+// those that wait is bounded, too: each holds the memory of a handshake, also when its
 // connection was closed to make room. It is safe for concurrent use.
 type turns struct {
 	most int // that wait
@@ -106,7 +106,7 @@ func (t *turns) take(patience time.Duration) bool {
 	}
 }
 
-// leave reports whether own waited still; else it has its answer.
+// leave reports whether own waited still; otherwise it has its answer.
 func (t *turns) leave(own *turn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -358,7 +358,7 @@ func TestClocksDiffer(t *testing.T) {
 	}
 }
 
-// A provider that is away lets nobody in, ends no session, and is asked again.
+// A provider that is unavailable lets nobody in, ends no session, and is asked again.
 func TestProviderIsAway(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -72,7 +72,7 @@ func (p pages) start(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// callback takes in what the provider says.
+// callback handles the provider's answer.
 func (p pages) callback(w http.ResponseWriter, r *http.Request) {
 	a, ok := attemptOf(r)
 	setAttempt(w, "", -1) // a state is good once
@@ -109,7 +109,7 @@ func (p pages) callback(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, session.LocalPath(a.Next), http.StatusSeeOther)
 }
 
-// stranger says what is missing to who has no role.
+// stranger says what is missing to whoever has no role.
 func (p pages) stranger(person access.Person, said claims) error {
 	why := ""
 	if _, known := said.list(p.provider.GroupsClaim); !known && p.provider.GroupsClaim != "" {

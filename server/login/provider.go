@@ -190,8 +190,8 @@ func (c claims) list(name string) (list []string, known bool) {
 	}
 }
 
-// finish exchanges the code for what the provider says of who has logged in. A refusal is an
-// ErrForbidden; a provider that cannot be reached is an ErrUnavailable.
+// finish exchanges the code for what the provider says of the person who has logged in. A
+// refusal is an ErrForbidden; a provider that cannot be reached is an ErrUnavailable.
 func (p *provider) finish(ctx context.Context, a attempt, code string) (claims, error) {
 	config, found, err := p.config(ctx)
 	if err != nil {
@@ -252,8 +252,8 @@ func (p *provider) addInfo(ctx context.Context, found *oidc.Provider, token *oau
 	return nil
 }
 
-// exchangeError tells a refusal from a provider that is away. What the provider has written is
-// not repeated, but for its code of the error.
+// exchangeError tells a refusal from a provider that is unavailable. What the provider has
+// written is not repeated, except for its code of the error.
 func exchangeError(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError {

@@ -118,8 +118,8 @@ func (d *Desk) newToken(owner access.Owner, w access.Wish) (string, access.Perso
 	}
 }
 
-// CreateToken makes a token for who asks. One that is asked for with a personal token may no
-// more than that one, and not for longer.
+// CreateToken makes a token for whoever asks. One that is asked for with a personal token
+// allows no more than that one, and for no longer.
 func (d *Desk) CreateToken(ctx context.Context, who access.Principal, w access.Wish) (string, access.PersonalToken, error) {
 	if err := d.check(w); err != nil {
 		return "", access.PersonalToken{}, err
@@ -164,7 +164,7 @@ func (d *Desk) within(ctx context.Context, who access.Principal, owner access.Ow
 	return nil
 }
 
-// Tokens lists the tokens of who asks; with all, everybody's.
+// Tokens lists the caller's tokens; with all, everybody's.
 func (d *Desk) Tokens(ctx context.Context, who access.Principal, all bool) ([]access.PersonalToken, error) {
 	if all {
 		return d.opts.Records.Keys.PersonalTokens(ctx, "")
@@ -176,7 +176,7 @@ func (d *Desk) Tokens(ctx context.Context, who access.Principal, all bool) ([]ac
 	return d.opts.Records.Keys.PersonalTokens(ctx, owner.Key())
 }
 
-// DeleteToken deletes a token of who asks; with all, anybody's.
+// DeleteToken deletes a token of the caller; with all, anybody's.
 func (d *Desk) DeleteToken(ctx context.Context, who access.Principal, id string, all bool) error {
 	key := ""
 	if !all {

@@ -18,8 +18,8 @@ import (
 // maxForm bounds the form of a button, in bytes.
 const maxForm = 64 << 10
 
-// act does what the form of a button asks for, by the API and in the name of who sent it,
-// and goes back to where the button was, which says what came of it.
+// act does what the form of a button asks for, by the API and in the name of whoever sent
+// it, and goes back to where the button was, which says its outcome.
 func (p *Pages) act(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	back := LocalPath(r.PostFormValue("back"))
@@ -110,7 +110,7 @@ func (v *visit) command(form url.Values) (console.Alert, error) {
 	return commandAlert(c), nil
 }
 
-// commandAlert is what came of a command.
+// commandAlert is the outcome of a command.
 func commandAlert(c v1.Command) console.Alert {
 	first, more, _ := strings.Cut(unquoted(c.Reply), "\n")
 	alert := console.Alert{Tone: "ok", Title: sentence(first), Why: strings.TrimSpace(more)}

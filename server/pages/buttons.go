@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/console"
 )
 
-// Buttons are for who has a session and may do what they do; the API decides again. Who
-// shows a token as a password gets none: browsers send passwords whoever asks for it.
+// Buttons are for whoever has a session and may do what they do; the API decides again. A request
+// with a token as its password gets none: browsers send passwords whatever site asked for it.
 
 // may reports whether whoever looks at the page may do something in a project by a button.
 func (v *visit) may(verb access.Verb, project string) bool {

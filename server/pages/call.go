@@ -122,7 +122,7 @@ func list[T any](c *caller, path string, q url.Values) (v1.List[T], error) {
 	return part, err
 }
 
-// answer takes in an answer of the API.
+// answer reads an answer of the API.
 type answer struct {
 	header http.Header
 	status int

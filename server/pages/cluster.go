@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/console"
 )
 
-// tabsOfCluster are the parts of a cluster's page, each with an address of its own.
+// tabsOfCluster are the parts of a cluster's page, each with its own address.
 var tabsOfCluster = []struct{ key, label string }{
 	{"overview", "Overview"}, {"drift", "Drift"}, {"resources", "Resources"}, {"outputs", "Outputs"}, {"runs", "Runs"}, {"history", "History and audit"},
 }

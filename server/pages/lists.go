@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/console"
 )
 
-// allProjects is why a page is empty for who may see some projects only.
+// allProjects is why a page is empty for whoever may see some projects only.
 const allProjects = "This page is about all projects, and you can see only some."
 
 func (v *visit) queue() (console.View, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/console"
 )
 
-// saidCookie keeps what came of a form until the page is shown that it leads back to: a
+// saidCookie keeps the result of a form until the page that it leads back to is shown: a
 // form is answered by a redirect, so that nothing is done twice by going back or reloading.
 const saidCookie = "__Host-holdfast-said"
 

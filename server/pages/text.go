@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/report"
 )
 
-// texts are pages that there are as plain text, too, for whoever follows the link of a
+// texts are pages that exist as plain text, too, for whoever follows the link of a
 // comment without a browser; by their patterns.
 var texts = map[string]func(*visit) (string, error){
 	"GET /runs/{run}":                      (*visit).runText,

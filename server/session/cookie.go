@@ -21,7 +21,7 @@ import (
 const cookieName = "__Host-holdfast-session"
 
 // setCookie sets or, with an age below zero, removes the cookie. It is lax: links of comments
-// lead to pages of who has logged in.
+// lead to pages of people who have logged in.
 func setCookie(w http.ResponseWriter, id string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: cookieName, Value: id, Path: "/", MaxAge: int(age.Seconds()), Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
@@ -52,8 +52,9 @@ const (
 // maxForm bounds the body of a form, in bytes.
 const maxForm = 1 << 20
 
-// FormToken is what forms of who has logged in must have: another site cannot read it.
-// It stays the same as long as the session does. It is empty for who has shown a token.
+// FormToken is what forms of a person who has logged in must have: another site cannot
+// read it. It stays the same as long as the session does. It is empty for whoever has
+// shown a token.
 func (s *Sessions) FormToken(who access.Principal) string {
 	if who.Via != access.ViaSession {
 		return ""

@@ -161,7 +161,8 @@ func ShowPlain(w http.ResponseWriter, status int, page Page) {
 	_ = plain.Execute(w, page) // the peer has gone
 }
 
-// Harmless sets what keeps a page of forms from being framed, cached or told of in links.
+// Harmless sets what keeps a page of forms from being framed, cached or named in a
+// Referer.
 func Harmless(h http.Header) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")

@@ -94,7 +94,7 @@ func (s *site) configure(t *testing.T, tokens []session.Token) {
 	}
 }
 
-// browser is one with cookies of its own, which follows no redirect.
+// browser is one with its own cookies, which follows no redirect.
 type browser struct {
 	t      *testing.T
 	site   *site

@@ -106,8 +106,8 @@ func (s *Sessions) Check() time.Duration { return s.opts.Times.Check }
 // errNobody is what a request without a good credential gets.
 func errNobody(text string) error { return holdfast.ErrorOf(holdfast.ErrUnauthorized, "%s", text) }
 
-// Of returns who makes a request: by its bearer token if it has one, else by its cookie, which
-// it renews when that is due. ErrUnauthorized if it is nobody.
+// Of returns who makes a request: by its bearer token if it has one, otherwise by its cookie,
+// which it renews when that is due. ErrUnauthorized if it is nobody.
 func (s *Sessions) Of(w http.ResponseWriter, r *http.Request) (access.Principal, error) {
 	if bearer := Bearer(r); bearer != "" {
 		return s.ofBearer(r.Context(), bearer)

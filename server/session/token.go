@@ -13,7 +13,7 @@ import (
 
 // Token is a bearer token of the configuration, which the server knows by its hash only.
 type Token struct {
-	Name   string // of who has it: the actor in the audit trail
+	Name   string // of whoever has it: the actor in the audit trail
 	Role   access.Role
 	SHA256 [sha256.Size]byte // as HashToken gives it
 	// Projects are those whose clusters its holder may see and command; empty means all.
@@ -44,8 +44,8 @@ func CheckTokens(tokens []Token) error {
 	return errors.Join(errs...)
 }
 
-// find returns the token that bearer is. It looks at all of them, so that time
-// tells nothing about where a match was.
+// find returns the token that bearer is. It looks at all of them, so that timing
+// reveals nothing about where a match was.
 func find(tokens []Token, bearer string) (Token, bool) {
 	hash := HashToken(bearer)
 	var found Token

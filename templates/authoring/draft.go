@@ -69,9 +69,9 @@ func Find(tree holdfast.Tree, dir string) ([]string, error) {
 }
 
 // Open reads the template in a folder of a tree, its examples and its tests, and
-// returns all that is wrong with them, in order of the files. A Draft is
-// returned even then, with what is right. The error is the tree's. The tree must
-// not change as long as the Draft is used, but for golden files.
+// returns all that is wrong with them, in order of the files. A Draft is returned even
+// then, with what is right. The error is the tree's. The tree must not change as long
+// as the Draft is used, except for golden files.
 func Open(ctx context.Context, tree holdfast.Tree, dir string) (*Draft, holdfast.Faults, error) {
 	tree = freeze(tree)
 	d := &Draft{Dir: path.Clean(dir), tree: tree}
@@ -98,7 +98,7 @@ func Open(ctx context.Context, tree holdfast.Tree, dir string) (*Draft, holdfast
 	return d, faults, nil
 }
 
-// draftVersions takes a draft for whatever version of it is asked for.
+// draftVersions returns a draft for whatever version of it is asked for.
 type draftVersions struct{ d *Draft }
 
 // Version implements templates.Versions.

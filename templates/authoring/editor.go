@@ -56,7 +56,7 @@ type editorSchema struct {
 	conditions  []any
 }
 
-// template adds what goes for clusters of one template.
+// template adds what applies to clusters of one template.
 func (e *editorSchema) template(d *Draft) {
 	b := d.Blueprint
 	var names []any
@@ -95,7 +95,7 @@ func (e *editorSchema) template(d *Draft) {
 	}
 }
 
-// add says what goes for a spec that fits the condition.
+// add adds what applies to a spec that fits the condition.
 func (e *editorSchema) add(condition, then object) {
 	e.conditions = append(e.conditions, object{
 		"if":   object{"required": []any{"spec"}, "properties": object{"spec": condition}},
@@ -145,8 +145,8 @@ func variablesFor(b templates.Blueprint, p templates.ProviderBlueprint, at strin
 	return out
 }
 
-// secretDefault reports whether a variable is a secret that is somewhere by
-// default. Other defaults are notes to JSON Schema: what is required is written.
+// secretDefault reports whether a variable is a secret with a default place. Other
+// defaults are notes to JSON Schema: what is required is written.
 func secretDefault(schema object, name string) bool {
 	properties, _ := schema["properties"].(object)
 	property, _ := properties[name].(object)
@@ -248,8 +248,8 @@ func merged(a, b any) any {
 	return out
 }
 
-// items converts what goes for the items of a list: draft-07 has the schemas of
-// the first ones in items, and that of the others in additionalItems.
+// items converts what applies to the items of a list: draft-07 has the schemas of the
+// first ones in items, and that of the others in additionalItems.
 func (c *converter) items(in, out object) {
 	prefix, ok := in["prefixItems"].([]any)
 	if !ok {
@@ -266,8 +266,8 @@ func (c *converter) items(in, out object) {
 	}
 }
 
-// secret is a variable that a document says the place of. What else its schema
-// demands is of the value, which is not written.
+// secret is a variable whose place a document names. What else its schema demands is of
+// the value, which is not written.
 func (c *converter) secret(in object) any {
 	words, _ := in["description"].(string)
 	out := object{

@@ -41,8 +41,8 @@ func (d *Draft) Page() []byte {
 	return []byte(strings.Map(shown, p.text.String()))
 }
 
-// shown takes out what would speak to a terminal, is not seen, or changes how others
-// are read.
+// shown removes what would control a terminal, is not seen, or changes how others are
+// read.
 func shown(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
@@ -126,7 +126,7 @@ func (p *page) rules() {
 	p.table([]string{"What must hold", "Rule"}, rows)
 }
 
-// modules draws one graph for all providers whose modules hang together in the
+// modules draws one graph for all providers whose modules depend on one another in the
 // same way.
 func (p *page) modules() {
 	p.heading("Modules")

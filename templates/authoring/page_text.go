@@ -73,7 +73,7 @@ func code(s string) string {
 	return fence + strings.ReplaceAll(s, "|", `\|`) + fence
 }
 
-// fenceFor is a row of backticks, at least so many, that is not in s.
+// fenceFor is a row of backticks, at least that many, that is not in s.
 func fenceFor(s string, least int) string {
 	longest, row := 0, 0
 	for i := range len(s) {

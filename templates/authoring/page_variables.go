@@ -56,7 +56,7 @@ func (p *page) inside(schema any, list func()) {
 	p.open = p.open[:len(p.open)-1]
 }
 
-// schema is a schema with what it refers to, one step far.
+// schema is a schema with what it refers to, one step deep.
 func (p *page) schema(v any) map[string]any {
 	schema, _ := v.(map[string]any)
 	ref, _ := schema["$ref"].(string)
@@ -105,7 +105,7 @@ func (p *page) variables() {
 			words = strings.TrimSpace("Secret: say where it is, such as `{secret: {env: NAME}}`. " + words)
 		}
 		schema := v.schema
-		if schema["writeOnly"] == true { // no value of a secret is shown, not even by way of example
+		if schema["writeOnly"] == true { // no value of a secret is shown, not even as an example
 			schema = maps.Clone(schema)
 			for _, keyword := range []string{"enum", "const", "examples"} {
 				delete(schema, keyword)

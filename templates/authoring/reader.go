@@ -32,8 +32,8 @@ func (r *reader) add(at *yaml.Node, message, hint string) {
 	}
 }
 
-// expand copies a tree of values without aliases, comments and block styles: in
-// flow style a mapping stands elsewhere than its first key.
+// expand copies a tree of values without aliases, comments and block styles: in flow
+// style a mapping is elsewhere than its first key.
 func (r *reader) expand(n *yaml.Node, depth int) *yaml.Node {
 	r.left--
 	if !r.full && (r.left < 0 || depth > 100) {

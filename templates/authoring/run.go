@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
-// Engine asks the engine about a root module. What it answers with wraps
-// ErrNotAtHand if there is no engine here, or no provider.
+// Engine asks the engine about a root module. Its errors wrap ErrNotAtHand if there is
+// no engine here, or no provider.
 type Engine interface {
 	// Validate returns what the engine says is wrong, nil if nothing is.
 	Validate(ctx context.Context, doc document.Document, root *templates.Root) error
@@ -33,7 +33,7 @@ var ErrNotAtHand = errors.New("not available")
 // TestOptions say how tests are run. All are optional.
 type TestOptions struct {
 	Engine Engine // nil: plans are passed over
-	// NeedEngine makes an engine that is not at hand a failure.
+	// NeedEngine makes an unavailable engine a failure.
 	NeedEngine bool
 	// Update writes a golden file, by its path in the tree, and removes those
 	// whose data is nil. Nil: golden files are compared.
@@ -42,7 +42,7 @@ type TestOptions struct {
 	Workers int            // plans at once; zero means 2
 }
 
-// Outcome is what came of a case.
+// Outcome is the outcome of a case.
 type Outcome struct {
 	Name     string   `json:"name"`
 	File     string   `json:"file"`
@@ -58,8 +58,8 @@ func (o *Outcome) fail(format string, args ...any) {
 	o.Problems = append(o.Problems, fmt.Sprintf(format, args...))
 }
 
-// Test runs the test cases of a draft, in their order. A case that fails is an
-// Outcome; an error is trouble of ours.
+// Test runs the test cases of a draft, in their order. A case that fails is an Outcome;
+// an error is a failure of ours.
 func (d *Draft) Test(ctx context.Context, opts TestOptions) ([]Outcome, error) {
 	if d.Template == nil {
 		return nil, errors.New("run tests: the template has faults")
@@ -109,8 +109,8 @@ func (d *Draft) check(ctx context.Context, c Case, opts TestOptions, out *Outcom
 	return root, d.golden(c, root, opts, out)
 }
 
-// compareFaults finds a fault for each that is expected, and reports those that
-// are left over on either side.
+// compareFaults matches faults with the expected ones, and reports those that are left
+// over on either side.
 func (c Case) compareFaults(faults holdfast.Faults, out *Outcome) {
 	taken := match(len(c.Faults), len(faults), func(want, got int) bool { return c.expects(c.Faults[want], faults[got]) })
 	for i, want := range c.Faults {
@@ -129,8 +129,8 @@ func (c Case) compareFaults(faults holdfast.Faults, out *Outcome) {
 	}
 }
 
-// match returns, for each of what was got, which of what is wanted takes it, -1
-// if none does. As many as can be are taken.
+// match returns, for each of what was got, the index of the wanted one that it matches,
+// -1 if none does. It matches as many as possible.
 func match(wanted, got int, fits func(want, got int) bool) []int {
 	taken := slices.Repeat([]int{-1}, got)
 	for want := range wanted {
@@ -174,7 +174,7 @@ func (c Case) pathOf(f holdfast.Fault) string {
 	return pathAt(c.text, f.Line, f.Column)
 }
 
-// describe is a fault that nobody expected, where the case has what is wrong.
+// describe is a fault that was not expected, at its place in the case.
 func (c Case) describe(f holdfast.Fault) string {
 	if f.File == c.File {
 		p := c.pathOf(f)

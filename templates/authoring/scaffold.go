@@ -33,7 +33,7 @@ func (s starter) Region() string {
 	return s.Regions[0]
 }
 
-// starters are the providers that something is known of.
+// starters are the providers for which a new template has content.
 func starters() map[string]starter {
 	return map[string]starter{
 		"local": {Default: "small"},

@@ -46,8 +46,8 @@ type ExpectedFault struct {
 	Line    int
 }
 
-// ExpectedPlan is what a plan has to be. Counts that are nil are not looked
-// at; if all are, the root module only has to be valid for the engine.
+// ExpectedPlan is what a plan has to be. Counts that are nil are not compared; if all
+// are, the root module only has to be valid for the engine.
 type ExpectedPlan struct {
 	Create, Change, Replace, Destroy *int
 }
@@ -56,7 +56,7 @@ func (p *ExpectedPlan) onlyValid() bool {
 	return p.Create == nil && p.Change == nil && p.Replace == nil && p.Destroy == nil
 }
 
-// Names that a case's cluster has where it says none.
+// Names that a case's cluster has if it gives none.
 const caseName = "test"
 
 // ParseSuite reads a file of test cases of the template in the folder dir, and
@@ -94,7 +94,7 @@ var syntaxError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
 // parse returns the one document of a YAML file.
 func parse(file string, data []byte) (root *yaml.Node, fault *holdfast.Fault) {
-	// The parser is somebody else's: a bug in it must not end the process.
+	// The parser is third-party code: a bug in it must not end the process.
 	defer func() {
 		if p := recover(); p != nil {
 			fault = &holdfast.Fault{File: file, Message: fmt.Sprintf("file is not valid YAML: %v", p)}

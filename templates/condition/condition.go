@@ -99,8 +99,8 @@ type Fault struct{ Message, Hint string }
 // Error is the message alone.
 func (e *Fault) Error() string { return e.Message }
 
-// Compile compiles an expression whose value is true or false. An error is an
-// *Fault. It has no opinion on variables that may be absent.
+// Compile compiles an expression whose value is true or false. An error is an *Fault.
+// It does not judge variables that may be absent.
 func (d *Dialect) Compile(text string) (*Expression, error) {
 	if d.count++; d.count > maxExpressions {
 		return nil, &Fault{fmt.Sprintf("is one of more than %d expressions", maxExpressions), ""}
@@ -115,7 +115,7 @@ func (d *Dialect) Compile(text string) (*Expression, error) {
 	factory := ast.NewExprFactory()
 	ast.PreOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) { selectByIndex(factory, e) }))
 	e := &Expression{Text: text, Asks: map[string]bool{}, Uses: map[string]bool{}}
-	// Before the types: an unknown variable has a better word than the checker's.
+	// Before the types: our message for an unknown variable is better than the checker's.
 	if err := d.selections(parsed.NativeRep(), e); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (d *Dialect) Compile(text string) (*Expression, error) {
 	return e, nil
 }
 
-// selectByIndex makes self.x of self["x"], so that one is checked as the other.
+// selectByIndex turns self["x"] into self.x, so that one is checked as the other.
 func selectByIndex(factory ast.ExprFactory, e ast.Expr) {
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Index || len(e.AsCall().Args()) != 2 {
 		return
@@ -153,8 +153,8 @@ func selectByIndex(factory ast.ExprFactory, e ast.Expr) {
 	}
 }
 
-// selections notes which variables an expression asks for, and refuses those
-// that there are not, the values of secrets, and self without a name.
+// selections notes which variables an expression asks for, and refuses unknown ones,
+// the values of secrets, and self without a name.
 func (d *Dialect) selections(tree *ast.AST, e *Expression) error {
 	var fault *Fault
 	named := map[int64]bool{} // self in self.x
@@ -221,7 +221,7 @@ func (e *Expression) Absent(present func(string) bool) string {
 	return ""
 }
 
-// Only reports whether known is true of all variables that the expression is about.
+// Only reports whether known is true for all variables in the expression.
 func (e *Expression) Only(known func(variable string) bool) bool {
 	for _, names := range []map[string]bool{e.Uses, e.Asks} {
 		for name := range names {
@@ -233,7 +233,7 @@ func (e *Expression) Only(known func(variable string) bool) bool {
 	return true
 }
 
-// Holds evaluates the expression, and takes what that has cost from left.
+// Holds evaluates the expression, and subtracts its cost from left.
 func (e *Expression) Holds(scope Scope, left *int) (bool, error) {
 	if *left < 0 {
 		return false, errors.New("the expressions before it have taken too many steps")
@@ -263,7 +263,7 @@ var (
 	syntax     = regexp.MustCompile(`^Syntax error: (.*?)(?: expecting .*)?$`)
 )
 
-// issueFault says in our words what CEL's checker says in its own.
+// issueFault translates a message of CEL's checker into ours.
 func (d *Dialect) issueFault(issues *cel.Issues) error {
 	if issues == nil || issues.Err() == nil {
 		return nil

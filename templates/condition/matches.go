@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/schema"
 )
 
-// matching bounds what matches() takes in an expression. CEL knows what a call
-// has cost when it is over, and takes the length of a pattern for its size. It
-// has the sizes of the expression's patterns.
+// matching bounds the cost of matches() in an expression. CEL knows the cost of a call
+// only when it is over, and measures a pattern by its length. A matching has the sizes
+// of the expression's patterns.
 type matching map[string]int
 
 // newMatching reads the patterns of an expression; ok is false if one is not

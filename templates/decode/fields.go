@@ -73,7 +73,7 @@ func (o *Object) Constraint(key, text string) {
 	}
 }
 
-// identifierPattern is what engines take as a name.
+// identifierPattern is what engines accept as a name.
 var identifierPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
 // IsIdentifier reports whether s can be the name of a variable, an output, a module

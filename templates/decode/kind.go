@@ -32,15 +32,15 @@ func IsCluster(name string, data []byte) bool {
 
 // NamesUs reports whether a file has the name of our API in it.
 func NamesUs(data []byte) bool {
-	// The second is the word in UTF-16, which is refused with a clear word
-	// rather than passed over.
+	// The second is the word in UTF-16, which is refused with a clear message rather
+	// than passed over.
 	return bytes.Contains(data, []byte(apiGroup)) ||
 		bytes.Contains(data, []byte("h\x00o\x00l\x00d\x00f\x00a\x00s\x00t\x00.\x00d\x00e\x00v"))
 }
 
 // IsKind reports whether root is a document of ours of that kind. One that only
 // resembles a document of ours is a fault: passed over, it would be a cluster that
-// nobody keeps, or one that is taken for removed.
+// nobody keeps, or one that counts as removed.
 func (r *Reader) IsKind(root *yaml.Node, want string) bool {
 	h := headOf(root)
 	if root.Kind == yaml.MappingNode {
@@ -216,8 +216,8 @@ func isOurs(n *yaml.Node) bool {
 }
 
 // Names returns the lines of the documents of a file that have a name and are not
-// clusters, by that name: where one has the name of a cluster that is gone, it may
-// be that cluster's document with its head spoiled.
+// clusters, by that name: where one has the name of a cluster that is gone, it may be
+// that cluster's document with a broken head.
 func Names(path string, data []byte) map[string]int {
 	names := make(map[string]int)
 	roots, _ := Parse(path, data)
@@ -267,22 +267,22 @@ func isGroup(version string) bool {
 	return version == apiGroup || strings.HasPrefix(version, apiGroup+"/")
 }
 
-// likeGroup reports whether a version is one of our API's but for a few letters.
+// likeGroup reports whether a version is one of our API's except for a few letters.
 func likeGroup(version string) bool {
 	group, _, _ := strings.Cut(version, "/")
 	group = strings.ToLower(strings.TrimSpace(group))
 	return len(group) <= 100 && (strings.HasPrefix(group, "holdfast") || nearest.Distance(group, apiGroup) <= 3)
 }
 
-// likeKinds reports whether a value is a kind of ours but for a few letters.
+// likeKinds reports whether a value is a kind of ours except for a few letters.
 func likeKinds(n *yaml.Node) bool {
 	word := letters(scalar(n))
 	return word != "" && slices.ContainsFunc([]string{"cluster", "template", "runner", "runnerrule"},
 		func(kind string) bool { return nearest.Distance(word, kind) <= 2 })
 }
 
-// letters is a short word without what nobody sees and without its case; a long
-// one is like no other.
+// letters is a short word without invisible characters and in lower case; a long one is
+// like no other.
 func letters(word string) string {
 	const longest = 100
 	if len(word) > longest {

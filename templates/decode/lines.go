@@ -73,8 +73,8 @@ func eachNode(n *yaml.Node, do func(*yaml.Node)) {
 	}
 }
 
-// foreignAlias is the fault of an alias of something in another document, nil if
-// there is none: each document stands for itself.
+// foreignAlias is the fault of an alias of something in another document, nil if there
+// is none: each document is separate.
 func foreignAlias(path string, root *yaml.Node) *holdfast.Fault {
 	var aliases []*yaml.Node
 	eachNode(root, func(n *yaml.Node) {
@@ -103,7 +103,7 @@ var (
 	noBreak     = regexp.MustCompile(`^[ \t]*[^#"'\n]*[:-][\x{a0}\x{202f}\x{2007}]`)
 )
 
-// likelyCause puts a syntax fault to the line that most likely causes it: parsers
+// likelyCause moves a syntax fault to the line that most likely causes it: parsers
 // notice later.
 func likelyCause(fault *holdfast.Fault, data []byte) {
 	if bytes.ContainsAny(data, lineEnds) && endsLine(fault, data) {

@@ -32,10 +32,9 @@ func (r *Reader) Add(at *yaml.Node, message, hint string) {
 	r.Put(fault)
 }
 
-// Put adds a fault as it is, on one line and shortened. Those beyond MaxFaults are
-// dropped.
+// Put adds a fault, on one line and shortened. Those beyond MaxFaults are dropped.
 func (r *Reader) Put(fault holdfast.Fault) {
-	const most = 500 // names of keys are as long as their writer likes
+	const most = 500 // names of keys can have any length
 	fault.Message, fault.Hint = wording.Visible(fault.Message), wording.Visible(fault.Hint)
 	if len(fault.Message) > most {
 		fault.Message = strings.ToValidUTF8(fault.Message[:most], "") + "…"
@@ -337,7 +336,7 @@ func (r *Reader) scalar(n *yaml.Node) any {
 	case "!!null":
 		return nil
 	case "!!str", "!!timestamp": // a date is the text that was written
-		if n.Style == 0 && largeNumber.MatchString(n.Value) { // else it would be a text, without a word
+		if n.Style == 0 && largeNumber.MatchString(n.Value) { // otherwise it would silently be a text
 			r.Add(n, "this is not a number that can be used: it is too large", "put a text in quotes")
 			return nil
 		}

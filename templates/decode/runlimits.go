@@ -19,7 +19,7 @@ const (
 )
 
 // RunLimits reads the mapping as what an engine may use; a key that is absent is zero.
-// Absent says what to do for no limit.
+// Absent says how to have no limit.
 func (o *Object) RunLimits(absent string) (l holdfast.RunLimits) {
 	if n := o.Get("memory"); n != nil {
 		size, ok := parseSize(n)

@@ -23,8 +23,8 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 var storeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
-// BadSecret is what is wrong with a reference to a secret. What stood there is
-// never in it: it may be the secret itself.
+// BadSecret is what is wrong with a reference to a secret. It never contains what was
+// written: that may be the secret itself.
 type BadSecret struct {
 	Path []string // from the variable's value
 	Key  bool     // it is about the key at path

@@ -31,8 +31,8 @@ func Parse(path string, data []byte) (roots []*yaml.Node, fault *holdfast.Fault)
 	if !utf8.Valid(data) {
 		return nil, notUTF8(path, data)
 	}
-	// The parser is somebody else's and its input is anybody's: a bug in it must
-	// not end the process.
+	// The parser is third-party code and its input is untrusted: a bug in it must not
+	// end the process.
 	defer func() {
 		if r := recover(); r != nil {
 			fault = &holdfast.Fault{File: path, Message: fmt.Sprintf("file is not valid YAML: %v", r)}
@@ -206,7 +206,7 @@ func placeAt(data []byte, at int) (line, column int) {
 	return bytes.Count(data[:at], []byte("\n")) + 1, utf8.RuneCount(data[begin:at]) + 1
 }
 
-// isControl reports whether YAML has no place for a character.
+// isControl reports whether YAML does not allow a character.
 func isControl(r rune) bool {
 	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r <= 0x9f && r != 0x85 || r == 0xfffe || r == 0xffff
 }
@@ -254,7 +254,7 @@ type expander struct {
 
 // Expand returns a document with aliases and merge keys replaced by what they stand for.
 // Keys that are there twice, or are not text, are faults; with any fault the result is
-// of no use.
+// unusable.
 func (r *Reader) Expand(root *yaml.Node) *yaml.Node {
 	e := &expander{reader: r, left: maxNodes, active: map[*yaml.Node]bool{}}
 	return e.expand(root, 0)

@@ -21,10 +21,10 @@ const maxChangelog = 1 << 20 // bytes of a changelog that are read
 var versionHeading = regexp.MustCompile(
 	`^(#{1,6})[ \t]+\[?(?:[A-Za-z0-9._-]+[ \t/]+)?\[?v?([0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?)\]?(?:[\s(,:].*)?$`)
 
-// Notes returns the sections of a CHANGELOG.md about the versions that are newer
-// than after, up to and including upTo: the newest first, each under a heading
-// "## 1.5.0", at most 20,000 bytes in whole lines. It is the text of others, and
-// nothing of it is made harmless: who shows it has to. Empty if there is none.
+// Notes returns the sections of a CHANGELOG.md about the versions that are newer than
+// after, up to and including upTo: the newest first, each under a heading "## 1.5.0",
+// at most 20,000 bytes in whole lines. It is other people's text and not escaped: the
+// caller has to do that before it is shown. Empty if there is none.
 func Notes(changelog []byte, after, upTo string) string {
 	from, errFrom := semver.Parse(after)
 	to, errTo := semver.Parse(upTo)

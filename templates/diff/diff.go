@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
-// Templates returns how two versions of a template differ: variables first, then
-// rules, providers, modules and outputs, each by name. What reads the same gives
-// nothing. A change whose effect on documents is not known, such as that of a
-// pattern, is taken for breaking.
+// Templates returns how two versions of a template differ: variables first, then rules,
+// providers, modules and outputs, each by name. What reads the same is left out. A
+// change whose effect on documents is not known, such as that of a pattern, counts as
+// breaking.
 func Templates(from, to templates.Blueprint) []rollout.TemplateChange {
 	d := &differ{from: from, to: to}
 	if from.Name != to.Name {
@@ -181,8 +181,8 @@ func (d *differ) instanceTypes(about string, was, now []string) {
 	}
 }
 
-// covers reports whether all that glob matches is matched by other, too. What it
-// cannot tell it denies.
+// covers reports whether all that glob matches is matched by other, too. If that is not
+// certain, it reports false.
 func covers(other, glob string) bool {
 	if other == glob {
 		return true

@@ -41,14 +41,14 @@ func (d *differ) variables() {
 	}
 	for _, s := range []map[string]any{was, now} {
 		for _, key := range []string{"properties", "required", "type", "description", "title", "default", "additionalProperties"} {
-			delete(s, key) // told above, or of no account for the whole
+			delete(s, key) // reported above, or of no account for the whole
 		}
 	}
 	d.schema("variables", was, now)
 }
 
-// isOpen reports whether variables that are not declared are allowed. What goes
-// for schema.open goes here.
+// isOpen reports whether variables that are not declared are allowed, with the
+// restrictions of schema.open.
 func isOpen(schema map[string]any) bool {
 	additional, said := schema["additionalProperties"]
 	_, patterns := schema["patternProperties"]
@@ -104,8 +104,8 @@ func (d *differ) provided(name string) bool {
 }
 
 // filledIn reports whether the schema's default of a variable is there before the
-// schema is asked: to JSON Schema a default is a note, and what is required must
-// be written. Where a secret is by default goes without saying.
+// schema is asked: to JSON Schema a default is a note, and what is required must be
+// written. The default place of a secret always applies.
 func filledIn(schema map[string]any, name string) bool {
 	property := schemaMap(propertiesOf(schema)[name])
 	_, ok := property["default"]
@@ -142,7 +142,7 @@ func (d *differ) schema(about string, was, now map[string]any) {
 	}
 	d.annotations(about, was, now)
 	if secret {
-		return // its value is unknown, and nothing is held against it
+		return // its value is unknown, and is not checked
 	}
 	d.types(about, was, now)
 	d.enums(about, was, now)
@@ -288,7 +288,7 @@ func rational(v any) *big.Rat {
 	if v == nil || len(text) > decode.MaxDigits {
 		return nil
 	}
-	// A number with a large exponent is short, and endless when written out.
+	// A number with a large exponent is short, and huge when written out.
 	if f, err := strconv.ParseFloat(text, 64); err != nil || f > 1e30 || f < -1e30 {
 		return nil
 	}
@@ -299,7 +299,7 @@ func rational(v any) *big.Rat {
 	return n
 }
 
-// patterns compares what can be told to be the same only.
+// patterns compares only what is certain to be the same.
 func (d *differ) patterns(about string, was, now map[string]any) {
 	before, had := was["pattern"].(string)
 	after, has := now["pattern"].(string)
@@ -370,8 +370,7 @@ func (d *differ) objects(about string, was, now map[string]any) {
 	d.parts(about, was, now)
 }
 
-// parts compares what goes for all items, and for all entries without a name of
-// their own.
+// parts compares what applies to all items, and to all entries without their own name.
 func (d *differ) parts(about string, was, now map[string]any) {
 	switch closed, closedNow := was["additionalProperties"] == false, now["additionalProperties"] == false; {
 	case closedNow && !closed:

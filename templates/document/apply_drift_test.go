@@ -224,8 +224,8 @@ func TestDriftSettings(t *testing.T) {
 	}
 }
 
-// FuzzAcceptedSchedulesWork says that no schedule is accepted that later counts
-// as unreadable: such a window would be closed for ever, such a check never due.
+// FuzzAcceptedSchedulesWork says that no schedule is accepted that later counts as
+// unreadable: such a window would be closed forever, such a check never due.
 func FuzzAcceptedSchedulesWork(f *testing.F) {
 	f.Add("0 */4 * * *", "Europe/Berlin")
 	f.Add("CRON_TZ=UTC @every 90m", "")

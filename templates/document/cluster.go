@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
-// Document is a cluster as it was written, with the places of its values, so
-// that what turns out wrong later can be told where it was written.
+// Document is a cluster as it was written, with the places of its values, so that what
+// turns out wrong later can be reported with the place where it was written.
 type Document struct {
 	Cluster holdfast.Cluster
 
@@ -97,7 +97,7 @@ func ParseClusters(path string, data []byte) ([]Document, holdfast.Faults) {
 			docs = append(docs, doc)
 		}
 	}
-	if syntax != nil && (decode.NamesUs(data) || len(docs) > 0 || len(faults) > 0) { // else it is somebody else's
+	if syntax != nil && (decode.NamesUs(data) || len(docs) > 0 || len(faults) > 0) { // otherwise it is somebody else's
 		faults = append(faults, *syntax)
 	}
 	return docs, faults

@@ -29,11 +29,10 @@ func SetVersion(data []byte, doc Document, version string) ([]byte, error) {
 }
 
 // SetVersions returns a file with other versions of the templates in some of its
-// documents. Nothing else changes, to the byte: no comment, no quotes, no line
-// end. A version that is not simply written where it stands (an alias, an anchor,
-// a tag, an escape, a merged mapping) is refused, and so is an edit after which
-// the file would say anything else that is new. The documents must have been read
-// from data.
+// documents. Nothing else changes, to the byte: no comment, no quotes, no line end. A
+// version that is not written as a plain value (an alias, an anchor, a tag, an escape,
+// a merged mapping) is refused, and so is an edit after which the file would say
+// anything else that is new. The documents must have been read from data.
 func SetVersions(data []byte, edits []VersionEdit) ([]byte, error) {
 	if len(edits) == 0 {
 		return data, nil

@@ -85,7 +85,8 @@ func (a anchored) Next(t time.Time) time.Time { return t.Truncate(a.every).Add(a
 // schedules among them.
 var schedules = lru.New[cron.Schedule](1_000)
 
-// zonedSchedule reads a schedule in a time zone: its own, else zone, else UTC.
+// zonedSchedule reads a schedule in a time zone: its own, otherwise zone, otherwise
+// UTC.
 func zonedSchedule(text, zone string) (cron.Schedule, error) {
 	if zone != "" {
 		text = "CRON_TZ=" + zone + " " + text

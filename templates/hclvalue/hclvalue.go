@@ -17,9 +17,9 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
-// reference is what may stand in ${ }: a name, and attributes and indices of
-// it. It has no function, operator or string, so that its text is HCL for
-// exactly this and nothing else.
+// reference is what may be in ${ }: a name, and attributes and indices of it. It has no
+// function, operator or string, so that its text is HCL for exactly this and nothing
+// else.
 var reference = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z_][A-Za-z0-9_-]*|\[[0-9]{1,9}\])*$`)
 
 // Part is a piece of a text: literal, or a reference.

@@ -15,8 +15,8 @@ import (
 
 // standIns makes a mirror of providers that stand in for real ones: each has the schemas of
 // the facts, and a cloud that does whatever it is asked to. It returns the engine's
-// configuration for it. The program is in HOLDFAST_TEST_PROVIDERS, else where
-// `go install` puts it; on a laptop a test may go without, in CI it may not.
+// configuration for it. The program is in HOLDFAST_TEST_PROVIDERS, otherwise where `go
+// install` puts it; on a laptop a test may go without, in CI it may not.
 func standIns(t *testing.T) string {
 	t.Helper()
 	from := os.Getenv("HOLDFAST_TEST_PROVIDERS")

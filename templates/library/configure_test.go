@@ -33,9 +33,9 @@ func inMemory(t *testing.T) fstest.MapFS {
 	return fsys
 }
 
-// TestMistakesInConfigureAreFound makes mistakes in what the template says of
-// providers and modules, and wants each to be told: by the template itself where
-// it can know, else by the checker.
+// TestMistakesInConfigureAreFound makes mistakes in what the template says of providers
+// and modules, and wants each to be told: by the template itself where it can know,
+// otherwise by the checker.
 func TestMistakesInConfigureAreFound(t *testing.T) {
 	t.Parallel()
 

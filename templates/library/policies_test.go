@@ -104,7 +104,7 @@ func saidBy(t *testing.T, set *policy.Set, plan []byte, kind holdfast.RunKind) (
 }
 
 // changedPlan makes, of the plan of a new cluster, one of a cluster that exists and stays as it
-// is but for a harm. It is nil if the example has no such pool of nodes: not every one has.
+// is except for a harm. It is nil if the example has no such pool of nodes: not every one has.
 func changedPlan(t *testing.T, printed []byte, h *harm) []byte {
 	t.Helper()
 	var plan map[string]any

@@ -38,7 +38,7 @@ type identity struct {
 // 1.12 (language/backend/NAME, language/settings/backends/NAME). Runs use the workspace
 // "default", which is where s3's workspace_key_prefix and local's workspace_dir have no
 // effect. Names of buckets in S3, GCS and OSS and of Azure's storage accounts are those
-// of one bucket and account in the world, whatever the region. Of inmem nothing lasts.
+// of one bucket and account worldwide, whatever the region. Nothing in inmem lasts.
 func identityOf(kind string) identity {
 	switch kind {
 	case "s3":

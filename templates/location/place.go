@@ -34,9 +34,9 @@ func Other(is, to Place) bool {
 }
 
 // Ambient reports whether the environment of the engine may say which state a name is of:
-// where an argument is missing or not known that would say it. Buckets and accounts that
-// exist once in the world are named by their arguments alone, unless the environment leads
-// to another store in another scope.
+// where an argument is missing or not known that would say it. Buckets and accounts with a
+// name that is unique worldwide are named by their arguments alone, unless the environment
+// leads to another store in another scope.
 func Ambient(name string) bool {
 	if holdfast.OwnState(name) {
 		return false

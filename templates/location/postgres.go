@@ -72,7 +72,7 @@ func ofWords(conn string) (settings map[string]string, ok bool) {
 }
 
 // word takes the first value off a text: to the next space, or in quotes; a backslash
-// stands before a character that is meant as such.
+// escapes a character.
 func word(text string) (value, rest string, closed bool) {
 	quoted := strings.HasPrefix(text, "'")
 	if quoted {

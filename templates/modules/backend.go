@@ -16,7 +16,7 @@ import (
 // Backend is a block in a module's code that says where its state is.
 type Backend struct {
 	Kind       string            // of a backend; "cloud" or "state_store"
-	Attributes map[string]any    // those that are literal: texts, else as the code writes them
+	Attributes map[string]any    // those that are literal: texts, otherwise as the code writes them
 	Unread     map[string]string // the expressions of those that are not
 	File       string
 	Line       int

@@ -133,7 +133,7 @@ func (g *Gatherer) walk(f *Folder, dir, below string) error {
 		f.items++
 		switch why := unfit(item.Name()); {
 		case f.items > maxBundleFiles:
-			return nil // told by folder
+			return nil // reported by folder
 		case leftOut(item.Name(), item.IsDir()):
 		case why != "":
 			f.unfit = append(f.unfit, unfitFault(name, why))

@@ -69,16 +69,16 @@ func NewGatherer(tree holdfast.Tree, folders *lru.Cache[*Folder]) *Gatherer {
 	}
 }
 
-// GatherRoot takes in a root module for an engine, as Gather does. If none is named, a
-// .tofu file in the folder means OpenTofu, as it does for the agent; else either may read
-// what the root module calls.
+// GatherRoot gathers a root module for an engine, as Gather does. If none is named, a
+// .tofu file in the folder means OpenTofu, as it does for the agent; otherwise either may
+// read what the root module calls.
 func (g *Gatherer) GatherRoot(dir, engine string, missing func() holdfast.Fault) error {
 	g.root, g.engine = dir, engine
 	return g.Gather(dir, missing)
 }
 
-// Gather takes in the folder dir and the local modules that its code refers to.
-// A missing folder is a fault that missing makes. An error is the tree's.
+// Gather gathers the folder dir and the local modules that its code refers to. A
+// missing folder is a fault that missing makes. An error is the tree's.
 func (g *Gatherer) Gather(dir string, missing func() holdfast.Fault) error {
 	if _, done := g.Modules[dir]; done {
 		return nil
@@ -140,8 +140,8 @@ func (g *Gatherer) Gather(dir string, missing func() holdfast.Fault) error {
 	return nil
 }
 
-// gatherAll takes in every folder that a source which depends on values can mean:
-// which one it is the engine knows.
+// gatherAll gathers every folder that a source which depends on values can mean: which
+// one it is the engine knows.
 func (g *Gatherer) gatherAll(dir, pattern string) error {
 	whole, ok := Within(dir, pattern)
 	if !ok {
@@ -192,8 +192,8 @@ func (g *Gatherer) gatherAll(dir, pattern string) error {
 	return nil
 }
 
-// ReferRoot takes in what the modules read from places that they give from the
-// root module's folder.
+// ReferRoot gathers what the modules read from places that they give from the root
+// module's folder.
 func (g *Gatherer) ReferRoot(root string) error {
 	for _, dir := range slices.Clone(g.Dirs) {
 		for _, name := range g.Modules[dir].rootReads {
@@ -205,12 +205,11 @@ func (g *Gatherer) ReferRoot(root string) error {
 	return nil
 }
 
-// Refer takes in a file or folder of the tree that is read besides the code.
+// Refer gathers a file or folder of the tree that is read besides the code.
 func (g *Gatherer) Refer(name string) error { return g.refer(".", name) }
 
-// refer takes in a file or folder that code reads. What is not in the
-// repository is the engine's to complain about, or not: it may only be asked
-// whether it exists.
+// refer gathers a file or folder that code reads. What is not in the repository is the
+// engine's to complain about, or not: it may only be asked whether it exists.
 func (g *Gatherer) refer(dir, name string) error {
 	target, ok := Within(dir, name)
 	if !ok {
@@ -273,7 +272,7 @@ func (g *Gatherer) referred(target string) ([]Entry, error) {
 	}
 }
 
-// AddExtra adds what refer took in to a digest.
+// AddExtra adds what refer gathered to a digest.
 func (g *Gatherer) AddExtra(d *holdfast.Digester) {
 	for _, name := range slices.Sorted(maps.Keys(g.extra)) {
 		d.Add("read", name, g.extra[name])
@@ -329,7 +328,7 @@ func (g *Gatherer) take(dir string) (*Module, error) {
 	digest.Add(string(f.digest))
 	for _, link := range f.links {
 		if len(files) > maxBundleFiles {
-			break // told by bound
+			break // reported by bound
 		}
 		linked, err := g.linkedTo(path.Join(dir, link))
 		if err != nil {
@@ -358,7 +357,7 @@ func (g *Gatherer) take(dir string) (*Module, error) {
 	return g.readModule(dir, files)
 }
 
-// bound reports a root module that takes in too much, by way of dir.
+// bound reports a root module that gathers too much, by way of dir.
 func (g *Gatherer) bound(dir string) {
 	if len(g.Entries) > maxBundleFiles {
 		g.Faults = append(g.Faults, holdfast.Fault{

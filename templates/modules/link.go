@@ -37,10 +37,10 @@ func (g *Gatherer) follow(link string, via []string) ([]Entry, error) {
 	if slices.Contains(via, link) || len(via) >= maxLinks {
 		return broken("symbolic link leads in a circle", "")
 	}
-	// Folders of links to folders of links come to any number.
+	// Folders of links to folders of links can multiply without bound.
 	if g.followed++; g.followed > maxFollowed {
 		if g.followed > maxFollowed+1 {
-			return nil, nil // told once
+			return nil, nil // reported once
 		}
 		return broken(fmt.Sprintf("more than %d symbolic links are followed from here", maxFollowed), "copy what they point to")
 	}

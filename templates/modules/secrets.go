@@ -36,8 +36,8 @@ func (m *Module) SecretsOf(c holdfast.Cluster) (plain map[string]any, refs map[s
 	return plain, refs
 }
 
-// SecretVariables returns the variables that the code in a folder keeps in a file
-// of its own.
+// SecretVariables returns the variables that the code in a folder keeps in its own
+// file.
 func (g *Gatherer) SecretVariables(dir string) []string {
 	return slices.Sorted(maps.Keys(g.SecretRefs(dir)))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/wording"
 )
 
-// What others call their things. How long it may be is a check of its own: to compile a
+// What others call their things. How long it may be is a separate check: to compile a
 // counted repetition takes time at each start of the program.
 var (
 	subdomain   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`) // of Kubernetes

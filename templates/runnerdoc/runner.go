@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/decode"
 )
 
-// sectionsOf are the keys of spec that say how agents of a type come to be, and those of
-// them that must be there.
+// sectionsOf are the keys of spec that say how agents of a type are started, and those
+// of them that must be there.
 func sectionsOf(t runnerspec.Type) (may, must []string) {
 	switch t {
 	case runnerspec.Kubernetes, runnerspec.KubernetesGKE, runnerspec.KubernetesEKS:
@@ -65,8 +65,8 @@ func (r reader) typeOf(o *decode.Object) runnerspec.Type {
 	return runnerspec.Type(o.Choice("type", types...))
 }
 
-// sections reads what says how agents come to be, and holds it to the type. Where that is
-// not known, all are read.
+// sections reads what says how agents are started, and checks that it fits the type.
+// Where that is not known, all are read.
 func (r reader) sections(o *decode.Object, runner *runnerspec.Runner) {
 	may, must := sectionsOf(runner.Type)
 	for _, section := range []struct {
@@ -136,8 +136,8 @@ func (r reader) texts(o *decode.Object, check func(name, text string) (message, 
 	return out
 }
 
-// secret reads a reference to one of the server's secrets. No fault repeats what stands
-// there: it may be the secret itself.
+// secret reads a reference to one of the server's secrets. No fault repeats what is
+// written there: it may be the secret itself.
 func (r reader) secret(o *decode.Object, key string) *runnerspec.ServerSecret {
 	const example = "write {secret: NAME}, and NAME: {file: PATH} under secrets in holdfast.yaml"
 	n := o.Get(key)

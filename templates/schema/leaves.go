@@ -10,10 +10,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// flatten returns what is wrong at the leaves of a tree of errors, in order of
-// their paths: no more than can be told, as putting it into words is the larger
-// part of the work. Alternatives of which none fits are one violation: each of
-// them alone would be a wrong word.
+// flatten returns what is wrong at the leaves of a tree of errors, in order of their
+// paths: no more than can be reported, as putting it into words is the larger part of
+// the work. Alternatives of which none fits are one violation: each of them alone would
+// be a wrong word.
 func (s *Checker) flatten(e *jsonschema.ValidationError) []Violation {
 	leaves := leavesOf(e, nil)
 	slices.SortStableFunc(leaves, func(a, b *jsonschema.ValidationError) int {

@@ -77,8 +77,8 @@ func New(doc map[string]any) *Schema {
 }
 
 // compileSchema compiles a JSON Schema 2020-12 for a provider that allows these
-// instance types. References stay inside it, and what it costs to follow them
-// is bounded. Of a secret variable nothing is checked: its value is elsewhere.
+// instance types. References stay inside it, and what it costs to follow them is
+// bounded. A secret variable is not checked: its value is elsewhere.
 func compileSchema(s *Schema, types *instanceTypes) (*jsonschema.Compiler, error) {
 	doc := Rewrite(s.Doc, nil, func(at []string, schema map[string]any) any {
 		if len(at) == 2 && at[0] == "properties" && s.Secrets[at[1]] {
@@ -175,8 +175,8 @@ func (t *instanceTypes) validate(v any) error {
 	return nil
 }
 
-// hint says what is allowed instead of word: names as they were written, which
-// is an author's order, then those that stand for families.
+// hint says what is allowed instead of word: names as they were written, which is an
+// author's order, then those that represent families.
 func (t *instanceTypes) hint(word string) string {
 	names := slices.DeleteFunc(slices.Clone(t.patterns), func(pattern string) bool { return !t.exact[pattern] })
 	allowed := wording.OneInOrder(slices.Concat(names, t.globs))

@@ -229,7 +229,7 @@ func (s *Checker) leaf(e *jsonschema.ValidationError) []Violation {
 		v.Hint = s.patternHint(e, k)
 	case *kind.FalseSchema:
 		if at := e.InstanceLocation; len(at) == 1 && !s.Open && s.Properties[at[0]] == nil {
-			return nil // told as an unknown variable already
+			return nil // reported as an unknown variable already
 		}
 		say("is not allowed here")
 		v.Key = true
@@ -428,7 +428,7 @@ func conditionWords(test map[string]any) string {
 func (s *Checker) additional(e *jsonschema.ValidationError, names []string) []Violation {
 	path := e.InstanceLocation
 	if len(path) == 0 && !s.Open {
-		return nil // told as unknown variables already
+		return nil // reported as unknown variables already
 	}
 	at, _ := s.written(e.SchemaURL).(map[string]any)
 	known, _ := at["properties"].(map[string]any)

@@ -26,7 +26,7 @@ func Newest(available []string, upTo string) string {
 }
 
 // Nearest returns the newest of the available versions that is not newer than the wanted
-// one, else the oldest that is; "" if the wanted one is not a version, or none is
+// one, otherwise the oldest that is; "" if the wanted one is not a version, or none is
 // available.
 func Nearest(wanted string, available []string) string {
 	limit, err := version.NewSemver(wanted)

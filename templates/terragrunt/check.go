@@ -125,7 +125,7 @@ func isFalse(expr hclsyntax.Expression) bool {
 	return ok && literal.Val.Type() == cty.Bool && !literal.Val.IsNull() && literal.Val.False()
 }
 
-// Faults are of what the cluster's document has to say in place of the configuration.
+// Faults are of what the cluster's document must set in place of the configuration.
 func (u *Unit) Faults(c holdfast.Cluster) holdfast.Faults {
 	var faults holdfast.Faults
 	if u.Ordered != nil && len(c.DependsOn) == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
-// Gather takes in what a unit is made of.
+// Gather gathers what a unit is made of.
 func (u *Unit) Gather(g *modules.Gatherer, engine string) error {
 	missing := func() holdfast.Fault { return u.Source.Fault("there is no folder "+u.Source.Dir, "") }
 	if err := g.GatherRoot(u.Source.Dir, engine, missing); err != nil {
@@ -28,7 +28,7 @@ func (u *Unit) Gather(g *modules.Gatherer, engine string) error {
 }
 
 // Backend is what says where the state is of a unit that was gathered: its configuration,
-// else the code; nil: neither does.
+// otherwise the code; nil: neither does.
 func (u *Unit) Backend(g *modules.Gatherer) *modules.Backend {
 	if s := u.State; s != nil {
 		return &modules.Backend{Kind: s.Backend, Attributes: s.Config, Unread: s.Unread, File: s.File, Line: s.Line}

@@ -21,8 +21,9 @@ type found struct {
 	block *hclsyntax.Block
 }
 
-// one returns the block of a type that counts: the unit's own, else that of an included
-// file. Which one counts of two that are included depends on how they are merged.
+// one returns the block of a type that counts: the unit's own, otherwise that of an
+// included file. Which one counts of two that are included depends on how they are
+// merged.
 func (r *reader) one(own *config, included []*config, kind string, has func(*hclsyntax.Block) bool) (found, bool) {
 	var list []found
 	for i, c := range append([]*config{own}, included...) {

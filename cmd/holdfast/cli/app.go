@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes. The root command's help tells them.
+// Exit codes, as in the help of the root command.
 const (
 	ExitOK    = 0
 	ExitError = 1 // something did not work
@@ -131,7 +131,7 @@ func OneOf(flag, value string, words []string) error {
 	return err
 }
 
-// SayRetried reports a server that is out of reach to whoever waits for it.
+// SayRetried reports a server that is unreachable to whoever waits for it.
 func SayRetried(out io.Writer, err error) {
 	fmt.Fprintf(out, "%s; retrying for about a minute\n", table.Clean(err.Error()))
 }

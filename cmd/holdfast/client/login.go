@@ -179,8 +179,8 @@ func randomText() string {
 const tokenName = "token"
 
 // SaveLogin keeps a token for a server: in a private file next to the client file, which names
-// it. It returns the token's file. A client file of another server, or with a token of its
-// own, is left alone, and is an error.
+// it. It returns the token's file. A client file of another server, or with its own token, is
+// left alone, and is an error.
 func SaveLogin(s Settings, server, token string) (string, error) {
 	path, file, err := s.loginFiles()
 	if err != nil {

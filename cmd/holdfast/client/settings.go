@@ -28,8 +28,8 @@ type clientFile struct {
 
 // Settings are where Connect finds a server and a token.
 type Settings struct {
-	Server    string              // its address; empty: HOLDFAST_SERVER, else the client file
-	TokenFile string              // private file with a token; empty: HOLDFAST_TOKEN, else the client file
+	Server    string              // its address; empty: HOLDFAST_SERVER, otherwise the client file
+	TokenFile string              // private file with a token; empty: HOLDFAST_TOKEN, otherwise the client file
 	Getenv    func(string) string // the environment; nil means the process's
 	Warnings  io.Writer           // warned if the token goes over a network unencrypted; nil means nobody
 	UserAgent string
@@ -208,9 +208,9 @@ func readPrivate(path string) ([]byte, error) {
 	return data, nil
 }
 
-// forOthers returns the permissions that make a file of an owner another's, too, for who
-// reads it. What root gives to a group is for who is in it: so a pod that is not root
-// gets a Kubernetes secret, with an fsGroup.
+// forOthers returns the permissions by which others can read a file of an owner. A file
+// that root gives to a group is for its members: this is how a pod that is not root gets
+// a Kubernetes secret, with an fsGroup.
 func forOthers(owner uint32, reader int) fs.FileMode {
 	if owner == 0 && reader != 0 {
 		return 0o037

@@ -46,8 +46,8 @@ type Once struct {
 	Until time.Time `json:"until"`
 }
 
-// OnceOf asks for a code that begins a session in a browser, for who shows a token of the
-// configuration.
+// OnceOf asks for a code that begins a session in a browser, for whoever shows a token of
+// the configuration.
 func OnceOf(ctx context.Context, c *Client) (Once, error) {
 	var made v1.OnceLogin
 	if err := c.call(ctx, http.MethodPost, "sessions/once", nil, struct{}{}, &made); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/nearest"
 )
 
-// decoder reads a YAML document into a Config and remembers where each key
-// stands, so that later checks can point there.
+// decoder reads a YAML document into a Config and remembers where each key is, so that
+// later checks can point there.
 type decoder struct {
 	file   string
 	faults holdfast.Faults

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Gate is what applies of some clusters have to meet at least.
+// Gate is the least that applies of some clusters have to meet.
 type Gate struct {
 	Projects     []string `yaml:"projects" default:"[\"*\"]" doc:"Globs of the projects for whose clusters."`
 	Environments []string `yaml:"environments" default:"[\"*\"]" doc:"Globs of environments, as projects."`

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Policies are those that plans are held against.
+// Policies are the policies that plans are checked against.
 type Policies struct {
 	Sets    []PolicySet     `yaml:"sets" doc:"Folders with policies in watched repositories."`
 	Shipped ShippedPolicies `yaml:"shipped" doc:"[The policies that Holdfast ships](shipped-policies.md)."`
@@ -24,7 +24,7 @@ type PolicySet struct {
 	Environments []string `yaml:"environments" default:"[\"*\"]" doc:"Globs of environments, as projects."`
 }
 
-// ShippedPolicies say for whose clusters the policies are that Holdfast ships.
+// ShippedPolicies select the clusters to which the policies that Holdfast ships apply.
 type ShippedPolicies struct {
 	Enabled      bool     `yaml:"enabled" doc:"Evaluate them."`
 	Projects     []string `yaml:"projects" default:"[\"*\"]" doc:"Globs of the projects whose clusters have these policies."`

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Redis is where Redis is: by exactly one of URL, Sentinel and Cluster.
+// Redis says where Redis is: by exactly one of URL, Sentinel and Cluster.
 type Redis struct {
 	URL      string        `yaml:"url" doc:"A single Redis: redis://host:port/db, rediss:// for TLS, or unix:///path/to/socket. Either this, sentinel or cluster. A Redis, or a sentinel, that accepts clients without a password is refused unless isolation is none, because code that engines execute could connect to it."`
 	Sentinel RedisSentinel `yaml:"sentinel" doc:"A master with replicas, found by Redis Sentinel, and followed when a replica is promoted. See [install](install.md#redis)."`

@@ -64,7 +64,7 @@ func anchor(heading string) string {
 	return strings.Map(keep, strings.ToLower(heading))
 }
 
-// typeWord names a type; inner is the struct that has a section of its own.
+// typeWord names a type; inner is the struct that has its own section.
 func typeWord(t reflect.Type) (word string, inner reflect.Type, suffix string) {
 	switch {
 	case t == durationType:

@@ -22,12 +22,12 @@ var sizeType = reflect.TypeFor[Size]()
 // isolationAuto is the isolation that each mode has but none.
 const isolationAuto = "auto"
 
-// Isolations are the words for isolation, from nothing to say to nothing to
-// keep anything apart.
+// Isolations are the words for isolation, the weakest last.
 var Isolations = []string{isolationAuto, "slots", "range", "user-namespace", "landlock", "users", "none"} //nolint:gochecknoglobals // a constant list
 
 // IsolationModes returns the modes that are an isolation's, strong ones first: every one
-// but none for auto, every one for none, else the mode of that name and the stronger ones.
+// but none for auto, every one for none, otherwise the mode of that name and the stronger
+// ones.
 func IsolationModes(isolation string) []sandbox.Mode {
 	modes := sandbox.Modes()
 	if isolation == isolationAuto {

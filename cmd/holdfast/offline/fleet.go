@@ -79,7 +79,7 @@ func OpenFleet(f FleetFlags) (*diskFleet, error) {
 	return fl, fl.read()
 }
 
-// RepositoryOf returns the Git work tree that dir is in, else dir.
+// RepositoryOf returns the Git work tree that dir is in, otherwise dir.
 func RepositoryOf(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
@@ -126,7 +126,7 @@ func (fl *diskFleet) read() error {
 	return nil
 }
 
-// take reads the clusters of a file. Of one that is beyond a bound none counts.
+// take reads the clusters of a file. If it exceeds a bound, none of them counts.
 func (fl *diskFleet) take(name string, data []byte) {
 	if fl.size+len(data) > document.MaxText {
 		fl.faults = append(fl.faults, document.TooMuchText(name))

@@ -26,7 +26,7 @@ func NewPolicyCommand(base *cli.App) *cobra.Command {
 }
 
 // NewEvaluatorCommand returns the hidden command by which the program starts itself, to
-// evaluate policies in a process of its own.
+// evaluate policies in its own process.
 func NewEvaluatorCommand(base *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: confined.CommandName, Short: "Evaluate policies for the process that starts this", Hidden: true, Args: cobra.NoArgs,

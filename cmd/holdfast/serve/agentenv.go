@@ -20,9 +20,9 @@ func (s *services) agentEnv() map[string]string {
 }
 
 // networkEnv takes the variables for the network from an environment. Paths of certificates
-// become absolute, as an agent works in a folder of its own. With others, agents or engines are
-// other users than the server: a path that not everybody can read would leave them without
-// any certificate, so that it is left out.
+// become absolute, as an agent works in its own folder. With others, agents or engines are
+// other users than the server: a path that not everybody can read would leave them without any
+// certificate, so that it is left out.
 func networkEnv(lookup func(string) (string, bool), others bool, logger *slog.Logger) map[string]string {
 	env := make(map[string]string)
 	for _, name := range engine.NetworkVariables() {

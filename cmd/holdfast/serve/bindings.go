@@ -227,9 +227,9 @@ func givenSettings(env map[string]string) int {
 	return max(given, 0)
 }
 
-// limits gathers what the engine of a cluster's runs may use: what its document
-// asks for, as far as that is allowed, else what the configuration says. The second
-// is the most that a document may ask for.
+// limits gathers what the engine of a cluster's runs may use: what its document asks
+// for, as far as that is allowed, otherwise what the configuration says. The second is
+// the most that a document may ask for.
 func limits(cfg *config.Config) func(c holdfast.Cluster) (granted, most holdfast.RunLimits) {
 	return func(c holdfast.Cluster) (granted, most holdfast.RunLimits) {
 		global := cfg.Runs.Limits

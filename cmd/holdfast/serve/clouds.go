@@ -25,7 +25,7 @@ func provesItself(t runnerspec.Type) bool {
 
 var errNoIssuer = errors.New("server.issuer is not set in holdfast.yaml: without it the server has no tokens to show to the cloud")
 
-// cloudAccess is how the API server of a runner is reached that a cloud runs.
+// cloudAccess is how the API server of a runner in a cloud's cluster is reached.
 func (s launches) cloudAccess(ctx context.Context, r runnerspec.Runner) (kubernetes.Access, error) {
 	if s.issuer == nil {
 		return kubernetes.Access{}, errNoIssuer
@@ -86,7 +86,8 @@ func (s launches) runnerToken(name string) func(ctx context.Context, audience st
 	}
 }
 
-// describeRunnerTokens is who the server is when it starts runs, for who registers it.
+// describeRunnerTokens is who the server is when it starts runs, for whoever registers
+// it.
 func describeRunnerTokens() string {
 	return fmt.Sprintf("runners of types %s, %s, %s: subject %s\n",
 		runnerspec.KubernetesGKE, runnerspec.KubernetesEKS, runnerspec.ECS, claims.RunnerSubject("")+"NAME")

@@ -33,8 +33,8 @@ func (r *recorder) add(d holdfast.Delivery) {
 	}
 }
 
-// run writes them until ctx is done. Of those that were refused, whoever sent them, it writes
-// one a second.
+// run writes them until ctx is done. Refused ones, which anybody can send, are written at
+// most once a second.
 func (r *recorder) run(ctx context.Context) error {
 	tick := time.NewTicker(deliveriesEvery)
 	defer tick.Stop()

@@ -76,8 +76,8 @@ func entriesOf(repos []config.Repository, r config.Repository) []string {
 }
 
 // furtherBranch is GitHub for an entry of a repository that another entry before it
-// tracks too. A commit can be in both branches, so that its statuses need contexts
-// of their own.
+// tracks too. A commit can be in both branches, so that its statuses need their own
+// contexts.
 type furtherBranch struct {
 	*github.Client
 	branch string

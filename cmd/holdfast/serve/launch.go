@@ -72,7 +72,7 @@ func (s launches) former(rec runnerspec.Record) []runnerspec.Runner {
 	return rec.FormerSince(s.mayBeLeftSince())
 }
 
-// secretsOf names the present values of the files and secrets that runs of a runner need.
+// secretsOf names the current values of the files and secrets that runs of a runner need.
 func (s launches) secretsOf(ctx context.Context, r runnerspec.Runner) (string, error) {
 	start, err := s.agentStart()
 	if err != nil {

@@ -96,7 +96,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	case <-ctx.Done():
 	case <-fail:
 	case <-s.store.Lost():
-		// Agents continue what they have begun, as after any other end without a word.
+		// Agents continue what they have begun, as after any other unannounced end.
 		for _, end := range []func(){closeIntake, stopReconciling, closeAgents} {
 			end()
 		}

@@ -61,8 +61,8 @@ func checkRunner(cfg *config.Config) func(runnerspec.Runner) []runnerspec.FieldF
 	}
 }
 
-// allowsRunner reports whether an entry allows a document. Of a rule for all projects or
-// environments the empty name has to match, as "*" does.
+// allowsRunner reports whether an entry allows a document. For a rule for all projects
+// or environments the empty name has to match, as "*" does.
 func allowsRunner(a config.Allow, doc runnerdoc.Document) bool {
 	if !slices.Contains(a.Kinds, doc.Kind()) || !matches(a.Paths, doc.Path) {
 		return false

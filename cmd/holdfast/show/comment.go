@@ -176,7 +176,7 @@ func tableCells(row string) []string {
 }
 
 // endTable writes the table that was read. Columns without anything in them are left
-// out, and long texts get lines of their own below their row.
+// out, and long texts get their own lines below their row.
 func (c *commentWriter) endTable() {
 	if len(c.rows) == 0 {
 		return

@@ -164,7 +164,7 @@ func labelsText(labels map[string]string) string {
 	return strings.Join(pairs, ", ")
 }
 
-// phaseText tells the phase, and since when it is if the history still knows.
+// phaseText is the phase, and since when, if the history still knows.
 func (a *app) phaseText(phase holdfast.Phase, history []v1.Transition) string {
 	i := slices.IndexFunc(history, func(t v1.Transition) bool { return t.What == "phase" })
 	if i < 0 || history[i].To != string(phase) {

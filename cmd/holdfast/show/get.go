@@ -134,7 +134,7 @@ func reasonOf(r v1.Run) holdfast.Reason {
 	return r.Reason
 }
 
-// kindText tells a plan of a destruction from others.
+// kindText distinguishes destroy plans from others.
 func kindText(r v1.Run) string {
 	if r.Kind == holdfast.RunPlan && r.Destroy {
 		return "plan (destroy)"

@@ -150,7 +150,7 @@ func openBackup(a *cli.App, name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// keyFiles are those that a configuration names and that are there.
+// keyFiles returns the key files that a configuration names and that exist.
 func keyFiles(cfg *config.Config) []string {
 	return slices.DeleteFunc(append([]string{cfg.Encryption.KeyFile}, cfg.Encryption.OldKeyFiles...), func(path string) bool {
 		_, err := os.Stat(path)

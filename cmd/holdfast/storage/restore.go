@@ -51,7 +51,7 @@ describes what to check before it applies anything.`,
 	return c
 }
 
-// moveTo has a configuration be of another data folder.
+// moveTo makes a configuration use another data folder.
 func moveTo(cfg *config.Config, dataDir string) error {
 	abs, err := filepath.Abs(dataDir)
 	if err != nil {

@@ -93,7 +93,7 @@ func (p *Printer) Buffered() (*Printer, *bytes.Buffer) {
 	return &same, out
 }
 
-// Colour is one that a word is shown in, on terminals that want it.
+// Colour is the colour of a word, on terminals that support it.
 type Colour string
 
 // The colours of words.
@@ -370,7 +370,7 @@ func NotNil[T any](items []T) []T {
 	return items
 }
 
-// Joined is a text with a detail, or the one of both that there is.
+// Joined is a text with a detail, or the only one of both that is not empty.
 func Joined(text, detail string) string {
 	if text == "" || detail == "" {
 		return text + detail

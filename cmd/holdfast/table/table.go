@@ -101,7 +101,7 @@ func (p *Printer) fit(columns []Column, rows [][]Cell, width int) string {
 }
 
 // shrink returns widths with which the shown columns fit, or come as near to that as
-// they may: the widest of those that can be shortened goes first.
+// possible: the widest of those that can be shortened goes first.
 func shrink(columns []Column, widths, shown []int, width int) []int {
 	widths = slices.Clone(widths)
 	for total(widths, shown) > width {

@@ -361,7 +361,7 @@ func (a *app) outcomesText(all []authoring.Outcome) string {
 			unasked[note]++
 		}
 	}
-	for _, note := range order { // the same for most, so told once
+	for _, note := range order { // the same for most, so reported once
 		fmt.Fprintf(&b, "%s: %s\n", table.Count(unasked[note], "case"), table.Clean(note))
 	}
 	failed := failures(all)

@@ -71,7 +71,7 @@ func (b *Bucket) ErrorCode(err error) gcerrors.ErrorCode {
 	}
 }
 
-// As is that of a driver: there is nothing below it.
+// As implements the driver: there is nothing below it.
 func (b *Bucket) As(any) bool { return false }
 
 // ErrorAs is that of a driver.
@@ -144,7 +144,7 @@ func (b *Bucket) Attributes(ctx context.Context, key string) (*driver.Attributes
 
 func as(any) bool { return false }
 
-// ListPaged is that of a driver, without a delimiter.
+// ListPaged implements the driver, without a delimiter.
 func (b *Bucket) ListPaged(ctx context.Context, opts *driver.ListOptions) (*driver.ListPage, error) {
 	if opts.Delimiter != "" {
 		return nil, errors.ErrUnsupported
@@ -216,7 +216,7 @@ type Upload struct {
 	MD5  []byte
 }
 
-// NewTypedWriter is that of a driver, for objects that are uploaded by one call.
+// NewTypedWriter implements the driver, for objects that are uploaded by one call.
 func (b *Bucket) NewTypedWriter(ctx context.Context, key, contentType string, opts *driver.WriterOptions) (driver.Writer, error) {
 	w := &writer{put: func(body io.Reader, upload Upload) error {
 		return b.put(ctx, key, contentType, opts.IfNotExist, body, upload)
@@ -309,7 +309,7 @@ func (b *Bucket) Copy(context.Context, string, string, *driver.CopyOptions) erro
 	return errors.ErrUnsupported
 }
 
-// SignedURL is that of a driver; nobody needs it.
+// SignedURL implements the driver; it is not used.
 func (b *Bucket) SignedURL(context.Context, string, *driver.SignedURLOptions) (string, error) {
 	return "", errors.ErrUnsupported
 }

@@ -56,7 +56,7 @@ func (b *balancer) serve(conn net.Conn) {
 			continue
 		}
 		defer backend.Close()
-		done := make(chan struct{}, 2) // either end closes both: a half that is left would wait for ever
+		done := make(chan struct{}, 2) // either end closes both: a half that is left would wait forever
 		go func() { _, _ = io.Copy(backend, conn); done <- struct{}{} }()
 		go func() { _, _ = io.Copy(conn, backend); done <- struct{}{} }()
 		<-done

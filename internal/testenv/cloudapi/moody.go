@@ -52,7 +52,7 @@ func (m *Moody) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case Throttles:
 		w.WriteHeader(http.StatusTooManyRequests)
 	case Hangs:
-		_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the client goes
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise nobody notices that the client goes
 		<-r.Context().Done()
 	default:
 		m.API.ServeHTTP(w, r)

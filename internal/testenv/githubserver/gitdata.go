@@ -360,7 +360,7 @@ func (s *Server) postTree(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// writeTree writes a tree through an index of its own.
+// writeTree writes a tree through its own index.
 func (r *Repo) writeTree(base string, entries []treeEntry) (sha, refused string) {
 	dir, err := os.MkdirTemp("", "githubserver")
 	if err != nil {

@@ -238,10 +238,10 @@ func (r *Repo) Reopen(number int) {
 	r.change(number, "reopened", nil, func(p *pull) { p.state, p.closed = "open", time.Time{} })
 }
 
-// Merge marks a pull request as merged by commits that are on the base branch
-// now, in order: the merge commit, the squashed commit, or the rebased ones.
-// The last one is the merge_commit_sha. It delivers closed; the push of the
-// base branch is a delivery of its own: see Push.
+// Merge marks a pull request as merged by commits that are on the base branch now, in
+// order: the merge commit, the squashed commit, or the rebased ones. The last one is
+// the merge_commit_sha. It delivers closed; the push of the base branch is a separate
+// delivery: see Push.
 func (r *Repo) Merge(number int, commits ...string) {
 	r.s.t.Helper()
 	if len(commits) == 0 {

@@ -322,8 +322,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// MergeGroup delivers that a merge queue asks for the checks of a group: what the
-// base branch would be with its pull requests, at a commit of a ref of its own.
+// MergeGroup delivers that a merge queue asks for the checks of a group: what the base
+// branch would be with its pull requests, at a commit of its own ref.
 func (r *Repo) MergeGroup(ref, head, base, baseHead string) Delivery {
 	r.Knows(head)
 	return r.deliverGroup("checks_requested", "", ref, head, base, baseHead)

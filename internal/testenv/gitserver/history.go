@@ -144,7 +144,7 @@ func (r *Repo) Tag(name, revision string) {
 	r.move("refs/tags/"+name, r.Rev(revision))
 }
 
-// AnnotatedTag creates or replaces a tag that is an object of its own.
+// AnnotatedTag creates or replaces a tag that is a separate object.
 func (r *Repo) AnnotatedTag(name, revision, message string) {
 	r.t.Helper()
 	r.Git("tag", "--force", "--annotate", "--message", message, name, revision)

@@ -27,8 +27,8 @@ import (
 // patience is how long a step may take on a busy machine.
 const patience = 2 * time.Minute
 
-// Server is an object store on a port of its own, with what it holds in a folder. It ends
-// with its test. Its methods are for the test's goroutine only.
+// Server is an object store on its own port, with what it holds in a folder. It ends with
+// its test. Its methods are for the test's goroutine only.
 type Server struct {
 	// URL is the address of a bucket, as holdfast.yaml has it.
 	URL func(bucket string) string
@@ -49,7 +49,7 @@ type Server struct {
 // Starts has how a store of each kind is started, by the name of the kind.
 var Starts = map[string]func(testing.TB) *Server{"s3": StartS3, "gcs": StartGCS, "azure": StartAzure}
 
-// StartS3 starts versitygw with a root account of its own.
+// StartS3 starts versitygw with its own root account.
 func StartS3(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, AccessKey: "holdfast-test", Secret: rand.Text()}
@@ -86,7 +86,7 @@ func StartGCS(t testing.TB) *Server {
 	return s.start(gcsProgram, "objects")
 }
 
-// StartAzure starts Azurite with a storage account of its own.
+// StartAzure starts Azurite with its own storage account.
 func StartAzure(t testing.TB) *Server {
 	t.Helper()
 	const account = "holdfasttest"
@@ -133,8 +133,8 @@ func (s *Server) start(program string, folders ...string) *Server {
 	return nil
 }
 
-// find returns a tool of the tests (`make tools`) from HOLDFAST_TEST_PROVIDERS, else from
-// PATH. Without it a test is skipped on a laptop and fails in CI.
+// find returns a tool of the tests (`make tools`) from HOLDFAST_TEST_PROVIDERS, otherwise
+// from PATH. Without it a test is skipped on a laptop and fails in CI.
 func find(t testing.TB, program string) string {
 	t.Helper()
 	if dir := os.Getenv("HOLDFAST_TEST_PROVIDERS"); dir != "" {

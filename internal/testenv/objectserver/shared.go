@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Shared starts stores that several tests use, each in buckets of its own. The zero value is
+// Shared starts stores that several tests use, each in its own buckets. The zero value is
 // ready. It is safe for concurrent use.
 type Shared struct {
 	mu      sync.Mutex

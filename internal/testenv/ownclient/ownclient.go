@@ -5,6 +5,6 @@ package ownclient
 
 import "net/http"
 
-// Client has connections of its own, and otherwise the defaults of http.DefaultClient: no
+// Client has its own connections, and otherwise the defaults of http.DefaultClient: no
 // deadline, and up to ten redirects.
 var Client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forcetypeassert // it is one

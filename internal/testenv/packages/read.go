@@ -96,7 +96,8 @@ func (p *testedPackage) add(name string, node ast.Node) {
 	})
 }
 
-// nameOf returns the last name of an expression that may be a function, else nothing.
+// nameOf returns the last name of an expression that may be a function, otherwise
+// nothing.
 func nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -1,5 +1,5 @@
-// Package peak measures the most memory that some work needs, in a process of its own:
-// the kernel's count is of a whole process, from its start. It needs Linux.
+// Package peak measures the most memory that some work needs, in its own process: the
+// kernel's count is of a whole process, from its start. It needs Linux.
 package peak
 
 import (

@@ -22,8 +22,8 @@ import (
 // patience is how long a step may take on a busy machine.
 const patience = 5 * time.Minute
 
-// Server is a PostgreSQL on a port of its own. What is committed survives Kill. It ends
-// with its test. Its methods are for the test's goroutine only.
+// Server is a PostgreSQL on its own port. What is committed survives Kill. It ends with
+// its test. Its methods are for the test's goroutine only.
 type Server struct {
 	t        testing.TB
 	programs string // the folder of postgres and initdb
@@ -148,8 +148,8 @@ func (s *Server) Sessions() int {
 	return n
 }
 
-// Kill ends the server and all sessions as a machine does that loses power, but for what
-// the system has yet to write. A second Kill does nothing.
+// Kill ends the server and all sessions as a machine does that loses power, except for
+// what the system has yet to write. A second Kill does nothing.
 func (s *Server) Kill() {
 	s.t.Helper()
 	if s.cmd == nil {

@@ -148,7 +148,7 @@ func (s *Server) New(t testing.TB, template string) Database {
 	return d
 }
 
-// named is a database with a name of its own, and the statement that makes it.
+// named is a database with its own name, and the statement that makes it.
 func (s *Server) named(template string) (d Database, statement string) {
 	d = Database{s, "test_" + strings.ToLower(rand.Text())}
 	return d, fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s OWNER %s", d.Name, cmp.Or(template, "template0"), Role)

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/testenv/freeport"
 )
 
-// Server is a redis-server on a port of its own that keeps nothing on disk. It
-// ends with its test. Its methods are for the test's goroutine only.
+// Server is a redis-server on its own port that keeps nothing on disk. It ends with its
+// test. Its methods are for the test's goroutine only.
 type Server struct {
 	t        testing.TB
 	port     int

@@ -24,7 +24,7 @@ type Certificates struct {
 	CA, ServerCert, ServerKey, ClientCert, ClientKey string
 }
 
-// NewCertificates makes Certificates that an authority of their own has signed.
+// NewCertificates makes Certificates that their own authority has signed.
 func NewCertificates(t testing.TB) Certificates {
 	t.Helper()
 	dir := t.TempDir()

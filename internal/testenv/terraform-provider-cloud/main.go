@@ -1,7 +1,7 @@
-// Command terraform-provider-cloud is a cloud for tests, whose objects are JSON
-// files in a folder: who edits or removes one changes the world behind the
-// engine's back. It is a module of its own, so that the product does not depend
-// on what only providers need.
+// Command terraform-provider-cloud is a cloud for tests, whose objects are JSON files
+// in a folder: who edits or removes one changes the world behind the engine's back. It
+// is a separate module, so that the product does not depend on what only providers
+// need.
 //
 //	provider "cloud" { folder = "/the/world" }
 //

@@ -1,8 +1,7 @@
-// Command terraform-provider-facts stands in for a cloud's provider in tests:
-// it has the schemas of the facts, and a cloud that does whatever it is asked to. So
-// an engine can validate, plan and apply modules for clouds that cannot be
-// reached. It is a module of its own, so that the product does not depend on
-// what only providers need.
+// Command terraform-provider-facts stands in for a cloud's provider in tests: it has
+// the schemas of the facts, and a cloud that does whatever it is asked to. So an engine
+// can validate, plan and apply modules for clouds that cannot be reached. It is a
+// separate module, so that the product does not depend on what only providers need.
 //
 // FACTS is the folder of the facts. The name of the command says which provider
 // it is: terraform-provider-aws or terraform-provider-aws_v6.25.0.

@@ -438,8 +438,8 @@ func (c *checker) checkCall(name string, block *hclsyntax.Block) {
 	}
 }
 
-// literalKey is the key of an item that is a word or a string without
-// references; else it is empty.
+// literalKey is the key of an item that is a word or a string without references;
+// otherwise it is empty.
 func literalKey(key hclsyntax.Expression) string {
 	k, ok := key.(*hclsyntax.ObjectConsKeyExpr)
 	if !ok {

@@ -7,8 +7,8 @@ import (
 )
 
 // functions are those of the engine: as they are where their library has them,
-// else with their types alone, for a result that is unknown. try and can are
-// not here: they take what would be an error elsewhere.
+// otherwise with their types alone, for a result that is unknown. try and can are not
+// here: they take what would be an error elsewhere.
 var functions = map[string]function.Function{
 	"abs": stdlib.AbsoluteFunc, "ceil": stdlib.CeilFunc, "floor": stdlib.FloorFunc, "log": stdlib.LogFunc,
 	"max": stdlib.MaxFunc, "min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc,

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/nearest"
 )
 
-// scope is what the names mean that a place has of its own: each, count, self,
-// iterators, the variables of a for.
+// scope is what the names mean that its own place has: each, count, self, iterators,
+// the variables of a for.
 type scope struct {
 	parent *scope
 	names  map[string]cty.Value

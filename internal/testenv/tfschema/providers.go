@@ -52,7 +52,7 @@ func (c *checker) checkProviders() {
 	for _, block := range c.calls {
 		if callee := c.callee(block); callee != nil {
 			for name := range callee.Providers {
-				used[name] = block // by a name of its own, which need not be this module's
+				used[name] = block // by its own name, which need not be this module's
 			}
 		}
 	}

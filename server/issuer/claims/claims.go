@@ -24,7 +24,7 @@ func PhaseOf(kind holdfast.RunKind) string {
 	return PhasePlan
 }
 
-// MaxGoogleSubject is how many bytes Google takes as google.subject.
+// MaxGoogleSubject is how many bytes Google accepts as google.subject.
 const MaxGoogleSubject = 127
 
 // Subject is who runs of a project and environment are in a phase, as "sub" says it:

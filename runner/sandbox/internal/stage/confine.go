@@ -57,7 +57,7 @@ func confine(spec *Spec) (string, syscall.Errno) {
 		if errno := prctl(prCapAmbient, prCapAmbientClear, 0); errno != 0 {
 			return "drop ambient capabilities", errno
 		}
-		if !spec.SetUser { // else they end with the change of the user
+		if !spec.SetUser { // otherwise they end with the change of the user
 			if errno := dropCapabilities(); errno != 0 {
 				return "drop capabilities", errno
 			}

@@ -86,8 +86,8 @@ type tree struct {
 	dir bool
 }
 
-// openTrees opens the source of each mount as a mount of its own; fd is -1
-// where an optional one is missing.
+// openTrees opens the source of each mount as a separate mount; fd is -1 where an
+// optional one is missing.
 func openTrees(mounts []Mount) ([]tree, string, syscall.Errno) {
 	trees := make([]tree, len(mounts))
 	for i, m := range mounts {

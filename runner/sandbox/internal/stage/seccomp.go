@@ -31,7 +31,7 @@ type calls struct {
 }
 
 // refuseLasting refuses the system calls with which an engine could leave something for
-// the next one of its user that neither a namespace of its own nor a look for files and
+// the next one of its user that neither its own namespace nor a look for files and
 // processes ends: keys, which the kernel keeps by user, and POSIX message queues. Docker's
 // default profile refuses the former, too. Other filters stay in force.
 func refuseLasting() syscall.Errno {

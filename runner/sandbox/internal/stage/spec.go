@@ -43,7 +43,7 @@ const (
 	Device // a device of /dev: it stays one
 )
 
-// Spec is everything that the stage is given.
+// Spec is the input of the stage.
 type Spec struct {
 	Root       bool // a new root of Mounts, Links and Files, a /tmp and a /proc
 	Namespace  bool // it is the first process of a process namespace

@@ -121,9 +121,9 @@ func begin(spec *Spec) (string, syscall.Errno) {
 	return "", 0
 }
 
-// beginApart starts the engine from a thread of its own, whose privileges, and
-// Landlock domain, are the engine's and not those of this process. It alone
-// can end what the engine leaves.
+// beginApart starts the engine from its own thread, whose privileges, and Landlock
+// domain, are the engine's and not those of this process. It alone can end what the
+// engine leaves.
 func beginApart(spec *Spec) (string, syscall.Errno) {
 	type begun struct {
 		step  string
