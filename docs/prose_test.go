@@ -26,13 +26,16 @@ var (
 	noLonger = regexp.MustCompile(`(?:Is|Are|Was|Were)No(?:Longer|More)`)
 )
 
-// habits are phrases that read as if they were translated, with what to write. Each has a
-// word in it that is looked for first: to match all phrases everywhere takes much longer.
-var habits = []struct {
+// habit is a phrase that is not plain English, and what to write.
+type habit struct {
 	word   string
 	phrase *regexp.Regexp
 	write  string
-}{
+}
+
+// habits are phrases that read as if they were translated, with what to write. Each has a
+// word in it that is looked for first: to match all phrases everywhere takes much longer.
+var habits = []habit{
 	{"more", phrase(`\bany` + gap + `more\b`), "no longer"},
 	{"goes", phrase(`\b[Gg]oes` + gap + `on\b`), "continues, is retried, is recorded"},
 	{"itself", phrase(`\bby` + gap + `itself\b`), "automatically, alone"},
@@ -99,6 +102,47 @@ var shownHabits = []struct {
 	{regexp.MustCompile(`(?:^|[.:;|] |\n- )What` + gap + `(?:a|an|the|is|was|an?|[a-z]+s)` + gap + `[^|\n?]{20}`), "the subject first"},
 }
 
+// commentHabits are phrases that comments in code without its tests must not have either.
+var commentHabits = []habit{
+	{"told", phrase(`\b(?:is|are|was|were|be|been|being|has|have|not|nobody|who|what|it|they|or)` + gap + `told\b(?:` + gap + `\w+)?`), "reported, shown, notified, known"},
+	{"takes", phrase(`\btakes` + gap + `in` + gap + `(?:that|what|how)\b`), "records, reads, receives"},
+	{"stands", phrase(`\bstands` + gap + `(?:on|before|behind|alike)\b`), "is based on, is before"},
+	{"word", phrase(`\bwithout` + gap + `a` + gap + `word\b`), "silently, unannounced"},
+	{"world", phrase(`\bin` + gap + `the` + gap + `world\b`), "the object, the infrastructure"},
+	{"before", phrase(`\bof` + gap + `before\b`), "the former one"},
+	{"ever", phrase(`\bfor` + gap + `ever\b`), "forever"},
+	{"but", phrase(`\bbut` + gap + `for\b`), "except for"},
+	{"else", phrase(`[,;]` + gap + `else\b`), "otherwise"},
+	{"long", phrase(`\bis` + gap + `for` + gap + `how` + gap + `long\b`), "is how long"},
+	{"away", phrase(`\b(?:is|are|was|were)` + gap + `away\b`), "is unavailable"},
+	{"present", phrase(`\bthe` + gap + `present` + gap + `(?:one|head|place|state|version|base|plan)\b`), "the current one"},
+	{"who", phrase(`\b(?:for|to|by|than|from)` + gap + `who` + gap + `(?:asks|shows|follows|reads|pushes|wants|waits|holds|has|does|needs|owns)\b`), "whoever, the caller"},
+	{"Who", regexp.MustCompile(`[.;:] Who [a-z]+`), "the person who, the caller"},
+}
+
+// toldPlainly is where told is plain English.
+var toldPlainly = regexp.MustCompile(`(?i)\btold` + gap + `(?:apart|about|to)$`)
+
+// comments are those of Go code, each line in its place.
+func comments(code []byte) []byte {
+	var file scanner.Scanner
+	set := token.NewFileSet()
+	file.Init(set.AddFile("", set.Base(), len(code)), code, nil, scanner.ScanComments)
+	lines := make([]string, bytes.Count(code, []byte("\n"))+1)
+	for {
+		pos, kind, text := file.Scan()
+		switch kind {
+		case token.EOF:
+			return []byte(strings.Join(lines, "\n"))
+		case token.COMMENT:
+			line := set.Position(pos).Line - 1
+			for i, part := range strings.Split(text, "\n") {
+				lines[line+i] = part
+			}
+		}
+	}
+}
+
 // keys are where forge is a key of the configuration, and stands is plain English.
 var keys = regexp.MustCompile(`^(?:in|forge:)` + gap + `forges|\bforges?(?::|\[|,|"|/)|^stands` + gap + `(?:out|alone)$`)
 
@@ -115,8 +159,8 @@ func pageText(page []byte) []byte {
 	return linkOrRow.ReplaceAllFunc(codeSpan.ReplaceAllFunc(page, blank), blank)
 }
 
-// literals are the strings of Go code that have more than one word, one in a line of its
-// own; those in backticks, such as help texts, are wanted of commands only.
+// literals are the strings of Go code that have more than one word, one in its own line;
+// those in backticks, such as help texts, are wanted of commands only.
 func literals(code []byte, raw bool) []byte {
 	var file scanner.Scanner
 	set := token.NewFileSet()
@@ -193,6 +237,19 @@ func around(text []byte, word string) [][2]int {
 
 func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
 
+// check reports each place of the phrase in a text, unless what is found there is plain.
+func (h habit) check(t *testing.T, path string, text []byte, plain *regexp.Regexp) {
+	t.Helper()
+	for _, part := range around(text, h.word) {
+		for _, at := range h.phrase.FindAllIndex(text[part[0]:part[1]], -1) {
+			from, to := part[0]+at[0], part[0]+at[1]
+			if found := string(text[from:to]); !plain.MatchString(found) {
+				t.Errorf("%s:%d: %q: write %s", path, 1+strings.Count(string(text[:from]), "\n"), found, h.write)
+			}
+		}
+	}
+}
+
 // TestProse holds comments, messages, pages and what people are shown to plain English.
 func TestProse(t *testing.T) {
 	t.Parallel()
@@ -217,16 +274,8 @@ func TestProse(t *testing.T) {
 		data = applied.ReplaceAll(data, nil)
 		ofTests := strings.HasSuffix(path, "_test.go") || strings.HasPrefix(filepath.ToSlash(path), "../internal/testenv/")
 		for _, habit := range habits {
-			if ofTests && habit.phrase != isNo && habit.phrase != isNone {
-				continue
-			}
-			for _, part := range around(data, habit.word) {
-				for _, at := range habit.phrase.FindAllIndex(data[part[0]:part[1]], -1) {
-					from, to := part[0]+at[0], part[0]+at[1]
-					if found := string(data[from:to]); !usual.MatchString(found) {
-						t.Errorf("%s:%d: %q: write %s", path, 1+strings.Count(string(data[:from]), "\n"), found, habit.write)
-					}
-				}
+			if !ofTests || habit.phrase == isNo || habit.phrase == isNone {
+				habit.check(t, path, data, usual)
 			}
 		}
 		for _, name := range namedNo.FindAll(data, -1) {
@@ -236,6 +285,12 @@ func TestProse(t *testing.T) {
 		}
 		if ofTests || strings.Contains(path, "/adr/") || strings.Contains(path, "/bench/") {
 			return nil
+		}
+		if filepath.Ext(path) == ".go" {
+			text := comments(data)
+			for _, habit := range commentHabits {
+				habit.check(t, path, text, toldPlainly)
+			}
 		}
 		text := shownText(path, data)
 		for _, habit := range shownHabits {
