@@ -132,6 +132,7 @@ var otherWords = map[string][]string{
 	"server/pages/cluster.go":               {"Drifted"},
 	"server/pages/fleet.go":                 {"Suspended", "Invalid"},
 	"server/pages/lists.go":                 {"Drifted"},
+	"server/pages/gates.go":                 {"Approved", "Merged"}, // labels
 	"server/pages/pullrequest.go":           {"Merged", "Closed", "Draft", "Invalid", "Approved"},
 	"server/pages/run.go":                   {"Workspace"},
 	"server/pages/words.go":                 {"Applied", "Interrupted", "Canceled"},

@@ -46,6 +46,12 @@ func (r *Reconciler) PlannedRun(ctx context.Context, cluster string) (string, er
 	return r.loop.PlannedRun(ctx, cluster)
 }
 
+// PullRequestGates returns what an apply of an open pull request requires, by cluster: see
+// publish.Publisher.
+func (r *Reconciler) PullRequestGates(ctx context.Context, pr holdfast.PullRequestRecord) (map[string][]holdfast.Gate, error) {
+	return r.publish.Gates(ctx, pr)
+}
+
 // Reconcile asks for another look: at a repository, at a cluster, or, with
 // neither, at everything.
 func (r *Reconciler) Reconcile(ctx context.Context, repo, cluster string) error {

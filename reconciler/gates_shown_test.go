@@ -35,6 +35,38 @@ func (f *fleet) refuses(number int, author, body, why string) {
 	}
 }
 
+// TestGatesForOthersAreThoseOfTheComment: who asks for what an apply requires is told what
+// the comment shows, as soon as it holds.
+func TestGatesForOthersAreThoseOfTheComment(t *testing.T) {
+	t.Parallel()
+	f := gated(t)
+	f.open(1, map[string]string{"infra/prod/main.tf": module("two"), "infra/preprod/main.tf": module("two")})
+	f.executeAll(good)
+	asked := func() map[string][]holdfast.Gate {
+		record, err := f.store.PullRequest(t.Context(), holdfast.PullRequestRef{Repo: infra, Number: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gates, err := f.r.PullRequestGates(t.Context(), record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gates
+	}
+	before := asked()
+	if g := before["prod"]; len(before) != 2 || len(before["preprod"]) != 0 || len(g) != 1 || g[0].Met || !strings.Contains(f.comment(1), g[0].Missing) {
+		t.Errorf("%+v, and the comment says\n%s", before, f.comment(1))
+	}
+	f.obeys(1, "alice", "/holdfast approve")
+	if g := asked()["prod"]; len(g) != 1 || !g[0].Met {
+		t.Errorf("approved: %+v", g)
+	}
+	f.merge(1, byMerge)
+	if g := asked(); len(g) != 0 {
+		t.Errorf("merged: %+v", g)
+	}
+}
+
 // An approval is of the plan that was shown. One that an apply finds instead is applied
 // when somebody has approved that, and not because somebody asks for it.
 func TestAnApprovalIsNotOfAnotherPlan(t *testing.T) {

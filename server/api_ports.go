@@ -124,6 +124,9 @@ type Commands interface {
 	// PlannedRun returns the run whose plan an apply of a cluster would be of if somebody
 	// asked for one now; empty if no plan waits.
 	PlannedRun(ctx context.Context, cluster string) (string, error)
+	// PullRequestGates returns what an apply of an open pull request requires, by cluster,
+	// and whether it is met.
+	PullRequestGates(ctx context.Context, pr holdfast.PullRequestRecord) (map[string][]holdfast.Gate, error)
 }
 
 // Repositories are the repositories of the configuration.

@@ -59,6 +59,9 @@ func (s *pullRequestAPI) getPullRequest(c *gin.Context) {
 	if answer.Comments, err = s.comments(ctx, ref); err == nil {
 		answer.Statuses, err = s.statuses(ctx, record)
 	}
+	if err == nil {
+		answer.Gates, err = s.gates(ctx, record)
+	}
 	if err != nil {
 		s.fail(c, err)
 		return
@@ -68,6 +71,21 @@ func (s *pullRequestAPI) getPullRequest(c *gin.Context) {
 		return
 	}
 	c.JSON(http.StatusOK, answer)
+}
+
+// gates are those of the clusters that the caller may see, in the order of the pull request.
+func (s *pullRequestAPI) gates(ctx context.Context, record holdfast.PullRequestRecord) ([]v1.Gate, error) {
+	found, err := s.opts.Commander.PullRequestGates(ctx, record)
+	if err != nil {
+		return nil, fmt.Errorf("read what an apply of %s requires: %w", record.PullRequestRef, err)
+	}
+	var gates []v1.Gate
+	for _, c := range record.Clusters {
+		for _, g := range found[c.Name] {
+			gates = append(gates, v1.GateOf(c.Name, g))
+		}
+	}
+	return gates, nil
 }
 
 // troubledPosts are the posts of a pull request that the forge refuses, or that are

@@ -297,6 +297,9 @@ func TestPullRequestShowsWhatWasPosted(t *testing.T) {
 	if len(got.Comments) != 1 || got.Comments[0].Body != "plan of prod-eu" || len(got.Statuses) != 1 || got.Statuses[0].Revision != "def" {
 		t.Errorf("pull request = %s, want its comment and status", body)
 	}
+	if len(got.Gates) != 1 || got.Gates[0].Cluster != "prod-eu" || got.Gates[0].Missing != "one more approval of prod-eu" || got.Gates[0].Met {
+		t.Errorf("pull request = %s, want what its apply requires", body)
+	}
 	want := v1.RefusedPost{Kind: outgoing.PostStatus, What: "holdfast/plan of abc", Reason: "GitHub answered 403: no"}
 	if len(got.Refused) != 1 || got.Refused[0] != want {
 		t.Errorf("refused = %+v, want %+v", got.Refused, want)

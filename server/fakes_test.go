@@ -510,6 +510,14 @@ func (w *world) Deliveries(context.Context, int64, int) ([]holdfast.Delivery, in
 }
 
 // PlannedRun is named as its cluster is.
+func (w *world) PullRequestGates(_ context.Context, pr holdfast.PullRequestRecord) (map[string][]holdfast.Gate, error) {
+	all := make(map[string][]holdfast.Gate)
+	for _, c := range pr.Clusters {
+		all[c.Name] = []holdfast.Gate{{Name: holdfast.GateApproved, Missing: "one more approval of " + c.Name}}
+	}
+	return all, nil
+}
+
 func (w *world) PlannedRun(_ context.Context, cluster string) (string, error) {
 	return "run-of-" + cluster, nil
 }

@@ -121,11 +121,34 @@ type PullRequestDetail struct {
 	PullRequest PullRequest    `json:"pullRequest"`
 	Comments    []Comment      `json:"comments,omitempty"`
 	Statuses    []CommitStatus `json:"statuses,omitempty"`
+	// What an apply requires, and whether it is met now: of an open pull request.
+	Gates []Gate `json:"gates,omitempty"`
 	// What the code host does not take. It is posted again when it changes, or after a
 	// reconcile request or a command.
 	Refused []RefusedPost `json:"refused,omitempty"`
 	// What is not posted so far: it waits, or could not be posted and is retried.
 	Delayed []DelayedPost `json:"delayed,omitempty"`
+}
+
+// Gate is a condition of apply.requires, and whether a pull request meets it for a cluster.
+type Gate struct {
+	Cluster string   `json:"cluster"`
+	Name    string   `json:"name"` // As in apply.requires.
+	Met     bool     `json:"met"`
+	Unknown bool     `json:"unknown,omitempty"` // Whether it is met cannot be told yet, so it is not.
+	Lifted  bool     `json:"lifted,omitempty"`  // The pull request removes the condition. It still holds for this apply.
+	Idle    bool     `json:"idle,omitempty"`    // It is met because it requires nothing for this plan.
+	Given   []string `json:"given,omitempty"`   // What counts towards it, in words.
+	Missing string   `json:"missing,omitempty"` // Why it is not met, in words.
+	From    string   `json:"from,omitempty"`    // What would meet it, in words.
+}
+
+// GateOf returns what the API says of a condition for a cluster.
+func GateOf(cluster string, g holdfast.Gate) Gate {
+	return Gate{
+		Cluster: cluster, Name: g.Name, Met: g.Met, Unknown: g.Unknown, Lifted: g.Lifted, Idle: g.Idle,
+		Given: g.Given, Missing: g.Missing, From: g.From,
+	}
 }
 
 // Comment is a comment on a pull request.

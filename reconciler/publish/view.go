@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cost"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
-	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/rollout"
@@ -42,8 +41,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 			return view, false, err
 		}
 		if own != nil {
-			requires, lifted := decision.Required(c.Document, own.last...)
-			rc.Gates = gate.Of(pr, gate.Terms{Cluster: c.Name, Requires: requires, Lifted: lifted, Details: decision.Terms(c.Document, own.last...)}, decision.Newest(plans), plans)
+			rc.Gates = gatesOf(pr, c, own.last, plans)
 		}
 		if why := v.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
@@ -86,7 +85,7 @@ func (v *visit) pullRequest() (console.View, error) {
 	v.frame.Crumbs = []console.Link{{Text: "Pull requests", Href: "/pullrequests"}, {Text: pr.String()}}
 	view := console.PullRequestView{
 		Ref: pr.String(), Title: cmp.Or(pr.Title, pr.String()), State: pullRequestState(pr), Link: webLink(pr.URL), Facts: pullRequestFacts(pr),
-		Alerts: pullRequestAlerts(pr), Gates: gates(pr), Statuses: statuses(detail), UpdatedAt: pr.UpdatedAt,
+		Alerts: pullRequestAlerts(pr), Gates: gates(detail), Statuses: statuses(detail), UpdatedAt: pr.UpdatedAt,
 		Runs: console.RunList{Items: runRows(runs.Items[:min(len(runs.Items), 50)], v.now)},
 	}
 	return view, v.affected(&view, pr, runs.Items)
@@ -124,47 +123,6 @@ func pullRequestAlerts(pr v1.PullRequest) []console.Alert {
 		alerts = append(alerts, console.Alert{Tone: "info", Title: sentence(reasonWords(pr.Reason, pr.Detail)), Hint: sentence(unquoted(pr.Reason.Info().Hint))})
 	}
 	return alerts
-}
-
-// gates are what has to hold before an apply, as far as the pull request says it.
-func gates(pr v1.PullRequest) []console.Gate {
-	requires := map[string]bool{}
-	for _, c := range pr.Clusters {
-		for _, one := range c.Document.Apply.Requires {
-			requires[one] = true
-		}
-	}
-	open, closed := console.State{Word: "holds", Icon: "ok", Tone: "ok"}, console.State{Word: "does not hold", Icon: "guard", Tone: "warn"}
-	var out []console.Gate
-	if requires["approved"] {
-		gate := console.Gate{State: closed, What: "Approved", Why: "one approval by someone other than the author"}
-		var by []string
-		for _, verdict := range pr.Verdicts {
-			if verdict.Approves && verdict.Head == pr.Head {
-				by = append(by, verdict.By)
-			}
-		}
-		for _, approval := range pr.Approvals {
-			if approval.Waives == "" && approval.Ended == "" && approval.Head == pr.Head {
-				by = append(by, approval.By)
-			}
-		}
-		if pr.Approved || len(by) > 0 {
-			gate.State, gate.Why = open, "by "+cmp.Or(strings.Join(by, ", "), "a review")
-		}
-		out = append(out, gate)
-	}
-	if requires["mergeable"] {
-		gate := console.Gate{State: open, What: "Mergeable"}
-		if !pr.Mergeable {
-			gate.State, gate.Why = closed, cmp.Or(pr.Blocked, "the code host does not allow the merge")
-		}
-		out = append(out, gate)
-	}
-	if pr.State == holdfast.PullRequestOpen {
-		out = append(out, console.Gate{State: console.State{Word: "to come", Icon: "todo", Tone: "faint"}, What: "Merged", Why: "applies follow the merge"})
-	}
-	return out
 }
 
 func statuses(detail v1.PullRequestDetail) []console.StatusRow {

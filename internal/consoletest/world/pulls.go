@@ -54,10 +54,23 @@ func (w *World) listPullRequests(out http.ResponseWriter, r *http.Request) {
 	write(out, answer)
 }
 
+// gates are what an apply requires: two approvals, of which there is one, and no more cost.
+func gates(pr v1.PullRequest) []v1.Gate {
+	var all []v1.Gate
+	for _, c := range pr.Clusters {
+		all = append(all,
+			v1.Gate{Cluster: c.Name, Name: holdfast.GateApproved, Given: []string{"Jonas Brandt approved in a review"}, Missing: "1 of 2 approvals", From: "an approving review or `/holdfast approve` from anyone else with write permission, except " + pr.Author},
+			v1.Gate{Cluster: c.Name, Name: holdfast.GateMergeable, Met: true},
+			v1.Gate{Cluster: c.Name, Name: holdfast.GatePolicy, Met: true, Given: []string{"4 policies deny nothing"}},
+			v1.Gate{Cluster: c.Name, Name: holdfast.GateCost, Met: true, Given: []string{"+ 84.00 USD a month"}})
+	}
+	return all
+}
+
 func (w *World) pullRequest(out http.ResponseWriter, r *http.Request) {
 	for _, pr := range w.pulls {
 		if strconv.Itoa(pr.Number) == r.URL.Query().Get("number") {
-			write(out, v1.PullRequestDetail{PullRequest: pr, Statuses: []v1.CommitStatus{
+			write(out, v1.PullRequestDetail{PullRequest: pr, Gates: gates(pr), Statuses: []v1.CommitStatus{
 				{Revision: head, Context: "holdfast/plan", State: holdfast.StatusSuccess, Description: "3 clusters planned"},
 				{Revision: head, Context: "holdfast/apply", State: holdfast.StatusPending, Description: "waits for an approval"},
 			}})
