@@ -135,7 +135,7 @@ type Gate struct {
 	Cluster string   `json:"cluster"`
 	Name    string   `json:"name"` // As in apply.requires.
 	Met     bool     `json:"met"`
-	Unknown bool     `json:"unknown,omitempty"` // Whether it is met cannot be told yet, so it is not.
+	Unknown bool     `json:"unknown,omitempty"` // Whether it is met is not known yet, so it is not met.
 	Lifted  bool     `json:"lifted,omitempty"`  // The pull request removes the condition. It still holds for this apply.
 	Idle    bool     `json:"idle,omitempty"`    // It is met because it requires nothing for this plan.
 	Given   []string `json:"given,omitempty"`   // What counts towards it, in words.
