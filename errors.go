@@ -28,7 +28,7 @@ var (
 	ErrUnsaved = errors.New("the state could not be saved")
 	// ErrMergeConflict: two revisions change the same lines.
 	ErrMergeConflict = errors.New("merge conflict")
-	// ErrUnavailable: a server is out of reach or overloaded; worth a retry.
+	// ErrUnavailable: a server is unreachable or overloaded; worth a retry.
 	ErrUnavailable = errors.New("unavailable")
 	// ErrRejected: a server has understood what it was asked for, and refuses it each
 	// time.
@@ -66,8 +66,8 @@ func (e *LockedError) Error() string {
 // Is makes errors.Is(err, ErrLocked) true.
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
-// RefusedError says for which reason something cannot be done now, and what helps. It is
-// an ErrConflict.
+// RefusedError says why something cannot be done now, and what helps. It is an
+// ErrConflict.
 type RefusedError struct {
 	Reason  Reason
 	Command string // of holdfast; empty: that of the reason, see Reason.Command

@@ -14,8 +14,8 @@ const (
 	GateDestroy   = "destroy"   // several have approved it, if what is applied destroys the cluster
 )
 
-// gateKind is one of them: for which reason an apply waits whose pull request does not
-// meet it, and how a commit status says so.
+// gateKind is one of them: the reason of an apply that waits for it, and its words in a
+// commit status.
 type gateKind struct {
 	name    string
 	reason  Reason

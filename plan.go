@@ -67,10 +67,10 @@ const (
 
 // Reasons of changes that the engine makes in the state without listing them.
 const (
-	// GoneOutside is of an object that the state has and the world no longer.
+	// GoneOutside: an object in the state no longer exists.
 	GoneOutside = "gone_outside"
-	// OtherObject is of an address that stands for an object of another id
-	// than in the state.
+	// OtherObject: an address now refers to an object with another id than in the
+	// state.
 	OtherObject = "other_object"
 )
 
@@ -111,9 +111,8 @@ type AttributeChange struct {
 	Sensitive bool            `json:"sensitive,omitempty"` // nothing of a value is shown; a part of one may be left out without it
 	Unknown   bool            `json:"unknown,omitempty"`
 	Forces    bool            `json:"forces,omitempty"` // forces the replacement
-	// BeforeMark and AfterMark stand for what is secret in Before and After:
-	// equal values of the same address and path have equal ones. Empty: nothing
-	// is.
+	// BeforeMark and AfterMark identify what is secret in Before and After: equal
+	// values of the same address and path have equal ones. Empty: nothing is.
 	BeforeMark Digest `json:"beforeMark,omitempty"`
 	AfterMark  Digest `json:"afterMark,omitempty"`
 }
@@ -157,7 +156,7 @@ func IsIdentifier(s string) bool {
 	return s != ""
 }
 
-// Emptied reports of each attribute of a resource whether it says only that what is
+// Emptied reports for each attribute of a resource whether it says only that what is
 // below it in the list was, or becomes, empty.
 func Emptied(attributes []AttributeChange) []bool {
 	out := make([]bool, len(attributes))

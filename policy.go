@@ -131,7 +131,7 @@ func VerdictOf(r PolicyReport) Digest {
 	return d.Digest()
 }
 
-// PolicyWaiver is a document that has a policy not count for a cluster.
+// PolicyWaiver is a document that waives a policy for a cluster.
 type PolicyWaiver struct {
 	Waiver
 	By      string `json:"by"`

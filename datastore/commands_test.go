@@ -48,8 +48,8 @@ func TestStoreCommandThatComesLate(t *testing.T) {
 	}
 }
 
-// A comment that was deleted or edited does not command any longer, whatever of it comes
-// late; what it says since is another thing.
+// A comment that was deleted or edited no longer commands, whatever of it comes late;
+// what it says since is another thing.
 func TestWithdrawCommands(t *testing.T) {
 	t.Parallel()
 	store, ctx := openSQLite(t), t.Context()

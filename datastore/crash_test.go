@@ -291,8 +291,8 @@ func fillDisk(dir string) error {
 	return store.Close()
 }
 
-// failOnFullDisk writes until nothing goes any more, to blobs and to the
-// database, and checks that what failed is not there and the rest is.
+// failOnFullDisk writes until no write succeeds, to blobs and to the database, and
+// checks that what failed is not there and the rest is.
 func failOnFullDisk(ctx context.Context, store *datastore.Store, run holdfast.Run) error {
 	err := store.PutArtefact(ctx, run.Ref(), "plan", bytes.NewReader(noise(8<<20)))
 	if err == nil || !strings.Contains(err.Error(), "no space left on device") && !strings.Contains(err.Error(), "file too large") {

@@ -43,7 +43,7 @@ func testSummaries(t *testing.T, open opener) {
 		Desired: holdfast.Desired{Document: document("app", "production", "network"), Faults: holdfast.Faults{{Message: "bad"}}},
 	}
 	app = save(t, store, app)
-	// Its document depends on nothing any more; what is applied still does.
+	// Its document no longer depends on anything; what is applied still does.
 	old := holdfast.ClusterRecord{
 		Name: "old", Owner: "fleet", Phase: holdfast.PhaseDeleting, UpdatedAt: noon, Desired: holdfast.Desired{Removed: true},
 		Applied: holdfast.Applied{Run: "run-2", Document: document("old", "development", "network", "dns")},

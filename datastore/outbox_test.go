@@ -89,7 +89,8 @@ func testOutbox(t *testing.T, open opener) {
 		t.Errorf("Post() after a late answer = posted %d under %s", got.Posted, got.ExternalID)
 	}
 
-	// A claim whose holder died ends by itself; status and reaction are content too.
+	// A claim whose holder died ends automatically; status and reaction are content
+	// too.
 	status := outgoing.Post{Key: "status:fleet:abc", Kind: outgoing.PostStatus, Status: holdfast.CommitStatus{State: holdfast.StatusPending}}
 	want(t, store, status)
 	claimPosts(t, store, noon)

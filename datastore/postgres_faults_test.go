@@ -474,7 +474,7 @@ func TestConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestStandbyIsLeft: sessions of a server that takes no writes any longer are not used again.
+// TestStandbyIsLeft: sessions of a server that no longer accepts writes are not used again.
 func TestStandbyIsLeft(t *testing.T) {
 	t.Parallel()
 	d := postgresserver.New(t, emptyPostgres(t))

@@ -133,8 +133,8 @@ func TestRetentionCounts(t *testing.T) {
 	}
 }
 
-// TestRetentionKeeps makes runs that something still needs and buries each under
-// newer ones: they stay, until nothing needs them any more.
+// TestRetentionKeeps makes runs that something still needs and buries each under newer
+// ones: they stay, until nothing needs them.
 func TestRetentionKeeps(t *testing.T) {
 	t.Parallel()
 	p := openPast(t, memory.Dir(t), datastore.Retention{Runs: 50, DriftRuns: 2})

@@ -280,7 +280,7 @@ func testManyClaims(t *testing.T, open opener) {
 	}
 }
 
-// testEverythingAtOnce runs whole lives of runs beside one another and beside
+// testEverythingAtOnce runs whole lives of runs next to one another and next to
 // readers: nobody is told that the database is busy.
 func testEverythingAtOnce(t *testing.T, open opener) {
 	store, ctx := open(t), t.Context()

@@ -402,7 +402,7 @@ func TestTemplateMessages(t *testing.T) {
 	}
 }
 
-// The versions in the table are allowed, or not, as it says; they go on from 1.4.2.
+// The versions in the table are allowed, or not, as it says; they continue from 1.4.2.
 func TestUpgradeConstraints(t *testing.T) {
 	t.Parallel()
 	for _, row := range table(t, read(t, "templates.md"), "`upgrades`") {

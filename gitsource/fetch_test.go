@@ -164,7 +164,7 @@ func TestFetchPullRequest(t *testing.T) {
 		t.Errorf("Parents: %v\n%s", err, diff)
 	}
 
-	// The head is forced and conflicts: the forge has no merge any more.
+	// The head is forced and conflicts: the forge no longer has a merge.
 	forced := repo.CommitOn("work", base, "again", map[string]string{"a": "3"})
 	repo.SetPullRequest(7, forced, "")
 	moved := repo.Commit("main", "meanwhile", map[string]string{"c": "1"}) // and so does the base

@@ -117,8 +117,8 @@ func TestDamagedMirrorIsMadeAnew(t *testing.T) {
 	}
 }
 
-// A damage that shows while the process runs is an ErrUnavailable, and the next
-// fetch repairs it; trees that were open go on.
+// A damage that shows while the process runs is an ErrUnavailable, and the next fetch
+// repairs it; trees that were open continue.
 func TestDamageFoundWhileReading(t *testing.T) {
 	t.Parallel()
 	repo := gitserver.NewRepo(t, filepath.Join(t.TempDir(), "repo.git"))

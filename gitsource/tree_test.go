@@ -189,7 +189,7 @@ func TestTreeOfNothing(t *testing.T) {
 	}
 }
 
-// Trees are read while fetches go on and packs are put together.
+// Trees are read while fetches continue and packs are put together.
 func TestTreeDuringFetches(t *testing.T) {
 	t.Parallel()
 	repo := gitserver.NewRepo(t, filepath.Join(t.TempDir(), "repo.git"))

@@ -22,7 +22,7 @@ type ClusterChange struct {
 	DryRun   bool     // only say what it would be
 }
 
-// ClusterOutcome is what came of a ClusterChange.
+// ClusterOutcome is the result of a ClusterChange.
 type ClusterOutcome struct {
 	PullRequest holdfast.PullRequest // zero: none was made
 	Repo        string

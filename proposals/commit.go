@@ -27,7 +27,7 @@ type PullRequest struct {
 	Head holdfast.Revision `json:"head,omitempty"`
 }
 
-// Identity tells proposals apart: by branch, message and the paths of the files.
+// Identity distinguishes proposals: by branch, message and the paths of the files.
 // Another base, or other content of the files, does not make another proposal: whoever
 // closed the pull request has declined both.
 func (p PullRequest) Identity() holdfast.Digest {
@@ -47,9 +47,9 @@ func (p PullRequest) CommitMessage(tree string) string {
 // proposalTrailer is the key of the line by which a commit of ours is known.
 const proposalTrailer = "Holdfast-Proposal: "
 
-// IdentityOf returns the Identity of the proposal that a commit with this message
-// and tree was made for. It is empty if the commit is not ours, or no longer
-// what we made: who amends it keeps the message and changes the tree.
+// IdentityOf returns the Identity of the proposal that a commit with this message and
+// tree was made for. It is empty if the commit is not ours, or no longer what we made:
+// an amended commit keeps the message and changes the tree.
 func IdentityOf(message, tree string) holdfast.Digest {
 	message = strings.TrimSpace(message)
 	last, ok := strings.CutPrefix(message[strings.LastIndexByte(message, '\n')+1:], proposalTrailer)

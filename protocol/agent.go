@@ -193,7 +193,7 @@ type Heartbeat struct {
 	Process string `json:"process,omitempty"` // as in ClaimRequest
 }
 
-// HeartbeatReply tells an attempt what the server wants of it.
+// HeartbeatReply is what the server wants an attempt to do.
 type HeartbeatReply struct {
 	Cancel holdfast.Reason `json:"cancel,omitempty"` // why it should stop; empty: continue
 	// MayApply is false while an apply must not begin: its lock cannot be

@@ -29,7 +29,7 @@ func TestCheckAgentID(t *testing.T) {
 	}
 }
 
-// A host of any name can have an agent beside its server.
+// A host of any name can have an agent next to its server.
 func TestAgentIDOf(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"vm-7.local": "vm-7.local", "bücher host": "b-cher-host", "": ""} {

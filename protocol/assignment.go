@@ -46,7 +46,7 @@ type Assignment struct {
 	TraceParent    string `json:"traceParent,omitempty"`
 }
 
-// AssignedReviews is what a plan is held against.
+// AssignedReviews is what a plan is compared with.
 type AssignedReviews struct {
 	// Reviews are the plans of which one must be what an apply finds: it plans
 	// itself, always, inside its lock.
@@ -59,9 +59,9 @@ type AssignedReviews struct {
 type AssignedResume struct {
 	// Resume: what remains of a reviewed plan suffices.
 	Resume bool `json:"resume,omitempty"`
-	// MayExist are addresses that must not be created without a person's word: an
-	// apply that died was creating them, or may not have saved that it had. A plan
-	// that would create one of them says so.
+	// MayExist are addresses that must not be created without a person's consent: an
+	// apply that died was creating them, or may not have saved that it had. A plan that
+	// would create one of them says so.
 	MayExist []string `json:"mayExist,omitempty"`
 	// AnyMayExist: what that apply had begun to create is not known, so that it may
 	// be anything.
@@ -98,7 +98,8 @@ type AssignedEnv struct {
 	SecretDirs   []string            `json:"secretDirs,omitempty"`
 	SecretStores map[string][]string `json:"secretStores,omitempty"`
 
-	// Identities are whom the engine can prove to be without a stored credential.
+	// Identities are the identities that the engine can prove without a stored
+	// credential.
 	Identities Identities `json:"identities,omitzero"`
 }
 

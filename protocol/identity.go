@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Identities are whom an attempt's engine can prove to be to clouds and secret stores, by a
-// token that this server has signed instead of a stored credential. Each is nil if there is
-// none.
+// Identities are the identities that an attempt's engine can prove to clouds and secret
+// stores, by a token that this server has signed instead of a stored credential. Each is
+// nil if there is none.
 type Identities struct {
 	AWS   *AWSIdentity   `json:"aws,omitempty"`
 	GCP   *GCPIdentity   `json:"gcp,omitempty"`

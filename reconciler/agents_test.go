@@ -111,8 +111,8 @@ func TestASilentAgentIsNotCalledLiving(t *testing.T) {
 	}
 }
 
-// TestAgentStartsAgain: the next process in the same folder takes over at once. What
-// it does not know any more ends when it does not beat, and not before.
+// TestAgentStartsAgain: the next process in the same folder takes over at once. What it
+// no longer knows ends when it does not beat, and not before.
 func TestAgentStartsAgain(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())
@@ -463,8 +463,8 @@ func TestNoAgentIsSaid(t *testing.T) {
 	}
 }
 
-// TestUnlockAfterAnAgentHasStartedAgain: a run that nobody executes any longer does not
-// count as alive until its lease ends, but may be beating for a moment.
+// TestUnlockAfterAnAgentHasStartedAgain: a run that nobody executes does not count as
+// alive until its lease ends, but may be beating for a moment.
 func TestUnlockAfterAnAgentHasStartedAgain(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, twoClusters())

@@ -53,8 +53,8 @@ func TestThePlanThatWaitsIsNamed(t *testing.T) {
 	}
 }
 
-// A word about one plan applies no other: a merge that a later one has replaced is not
-// applied any more, however it is named.
+// A word about one plan applies no other: a merge that a later one has replaced is no
+// longer applied, however it is named.
 func TestAWordIsAboutOnePlan(t *testing.T) {
 	t.Parallel()
 	ref := func(number int) holdfast.PullRequestRef {
@@ -116,8 +116,8 @@ func TestAWordIsAboutOnePlan(t *testing.T) {
 	}
 }
 
-// A merge that a later one has replaced before it was applied says so, before the
-// later one is applied and after it, and does not take commands any more.
+// A merge that a later one has replaced before it was applied says so, before the later
+// one is applied and after it, and no longer take commandss.
 func TestAReplacedMergeSaysSo(t *testing.T) {
 	t.Parallel()
 	f, _, _ := twoWaiting(t)

@@ -79,8 +79,8 @@ func TestRevertThatWaitsIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestCheckWithoutAPlan: a plan that nobody can read any more fails the check
-// once, whatever the rules say.
+// TestCheckWithoutAPlan: a plan that nobody can read fails the check once, whatever the
+// rules say.
 func TestCheckWithoutAPlan(t *testing.T) {
 	t.Parallel()
 	f := driftFleet(t, `drift: {schedule: "0 * * * *", ignore: [{address: "**", attribute: size, reason: scaler}]}`)

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/protocol"
 )
 
-// TestCheckOfAMovedBaseIsDiscarded: what was found is of something that is not
-// applied any more.
+// TestCheckOfAMovedBaseIsDiscarded: what was found is of something that is no longer
+// applied.
 func TestCheckOfAMovedBaseIsDiscarded(t *testing.T) {
 	t.Parallel()
 	f := driftFleet(t, hourly)

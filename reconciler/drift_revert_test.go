@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
-// reverted is a cluster whose drift is reverted by itself.
+// reverted is a cluster whose drift is reverted automatically.
 const reverted = `drift: {schedule: "0 * * * *", onDrift: apply}`
 
 // asks is a person's command through the API.

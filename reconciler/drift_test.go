@@ -217,7 +217,7 @@ func TestChecksYield(t *testing.T) {
 	for a := f.claim(); a.Run != ""; a = f.claim(refs(running)...) {
 		running = append(running, a)
 	}
-	// The plan's agent does not know it any more by then, and takes it again.
+	// The plan's agent no longer know its by then, and takes it again.
 	running = slices.DeleteFunc(running, func(a protocol.Assignment) bool { return a.Kind == holdfast.RunPlan })
 	if len(running) != 3 {
 		t.Fatalf("%d checks run at once, want 3", len(running))

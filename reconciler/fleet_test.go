@@ -51,7 +51,7 @@ const (
 	master = "main"
 )
 
-// clock is the time that everybody goes by. It moves on by itself a little, so
+// clock is the time that everybody goes by. It moves on a little with each look, so
 // that no two things happen at once.
 type clock struct {
 	mu  sync.Mutex

@@ -18,7 +18,7 @@ func TestAPullRequestDoesNotLiftItsOwnConditions(t *testing.T) {
 		before, after string
 		held          holdfast.Reason
 		shown         string // in the comment, before the merge
-		by            string // the command that lets it go on
+		by            string // the command that lets it continue
 	}{
 		"approved": {
 			"apply: {requires: [approved]}", "", holdfast.ReasonNotApproved,

@@ -249,8 +249,8 @@ func TestPlanAllPlansAllThatWouldChange(t *testing.T) {
 	f.expectRuns("shop-d", "plan no_changes")
 }
 
-// What is made from the template's folder is planned by itself, and stands for
-// nobody who names a version.
+// What is made from the template's folder is planned on its own, and represents nobody
+// who names a version.
 func TestFolderIsNotAVersion(t *testing.T) {
 	t.Parallel()
 	f := newShops(t)

@@ -69,8 +69,8 @@ func TestAParentDoesNotGoDuringAFirstApply(t *testing.T) {
 	}
 }
 
-// A cluster that was removed is destroyed once nothing depends on it any longer, without a
-// further commit.
+// A cluster that was removed is destroyed once nothing depends on it, without a further
+// commit.
 func TestAParentGoesOnceNothingDependsOnIt(t *testing.T) {
 	t.Parallel()
 	f, web := onBase(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
-// gaveUp counts what is not tried any longer.
+// gaveUp counts what is no longer tried.
 type gaveUp struct {
 	reconciler.Metrics
 	kinds []outgoing.PostKind

@@ -15,7 +15,7 @@ func calledPreprod(more string, spec ...string) string {
 
 // A document whose name is mistyped into that of another one is not deleted, wherever it
 // is by then: its cluster stays, by a merge past a red status, a push and a restart, and
-// goes on as before once the name is corrected.
+// continues as before once the name is corrected.
 func TestNameOfAnotherRemovesNothing(t *testing.T) {
 	t.Parallel()
 	one := document("prod") + "---\n" + document("preprod")

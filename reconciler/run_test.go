@@ -68,7 +68,7 @@ func TestRun(t *testing.T) {
 	f.must(<-done)
 }
 
-// until waits for something that happens by itself.
+// until waits for something that happens automatically.
 func (f *fleet) until(happened func() bool) {
 	f.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler"
 )
 
-// suspends are the ways to suspend prod, and to let it go on.
+// suspends are the ways to suspend prod, and to let it continue.
 func suspends() map[string]func(f *fleet, suspended bool) error {
 	return map[string]func(f *fleet, suspended bool) error{
 		"a cluster": func(f *fleet, suspended bool) error {

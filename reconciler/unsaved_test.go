@@ -102,7 +102,7 @@ func TestUnsavedState(t *testing.T) {
 	}
 }
 
-// TestUnsavedStateByHand: a push that cannot succeed is not tried again by itself,
+// TestUnsavedStateByHand: a push that cannot succeed is not tried again automatically,
 // and a person gives the state up.
 func TestUnsavedStateByHand(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func TestUpgradesAreGroupedByLabels(t *testing.T) {
 	u.expectPullRequests(holdfast.PullRequestOpen, "#1 Upgrade web to 1.1.0 for d (team=)",
 		"#2 Upgrade web to 1.1.0 for 2 clusters (team=payments)", "#3 Upgrade web to 1.1.0 for b (team=search)")
 
-	// Of one that is declined, the others go on.
+	// Of one that is declined, the others continue.
 	branch := u.upgrades()[1].Branch
 	u.repo.DeleteBranch(branch)
 	u.lookAt(2)
@@ -168,8 +168,8 @@ func TestUpgradesThatAreAskedFor(t *testing.T) {
 		}
 	}
 
-	// What is proposed already is not proposed twice, and what is asked for is
-	// beside it.
+	// What is proposed already is not proposed twice, and what is asked for is next to
+	// it.
 	got, err := ask(rollout.UpgradeRequest{Labels: map[string]string{"team": "x"}})
 	u.must(err)
 	u.settle()
@@ -302,7 +302,7 @@ func TestTemplatesTellWhoIsBehind(t *testing.T) {
 		t.Errorf("of none: %v", err)
 	}
 
-	// Merged this moment: nothing is proposed any more, whatever is on record.
+	// Merged this moment: nothing more is proposed, whatever is on record.
 	u.push("Merge", map[string]string{"clusters/auto.yaml": webCluster("auto", "1.2.0", "~> 1.0")})
 	u.must(u.r.TakeIn(t.Context(), infra, 0))
 	status, err = u.r.Templates(t.Context(), "web")

@@ -140,7 +140,7 @@ func TestADeclinedUpgradeStaysDeclined(t *testing.T) {
 	u.settle()
 	u.expectPullRequests(holdfast.PullRequestOpen, "#2 Upgrade web to 1.1.0 for a")
 
-	// A newer version is proposed by itself, to those that nobody has asked for.
+	// A newer version is proposed automatically, to those that nobody has asked for.
 	u.release("1.2.0")
 	u.expect("web #3 open: b 1.0.0 1.2.0, c 1.0.0 1.2.0", "web (asked) #2 open: a 1.0.0 1.1.0")
 	if branches := u.repo.Git("branch", "--list", "--format=%(refname:short)", "holdfast/*"); !strings.Contains(branches, upgradeBranch+".2") {

@@ -107,8 +107,8 @@ func (f *fakeServer) set(change func()) {
 	f.changed = make(chan struct{})
 }
 
-// patience is how long tests wait for what comes by itself. A busy machine may take
-// minutes for what takes a second.
+// patience is how long tests wait for what happens automatically. A busy machine may
+// take minutes for what takes a second.
 const patience = 10 * time.Minute
 
 // until waits for a condition, which is looked at under f's lock.

@@ -23,7 +23,7 @@ func TestShutdown(t *testing.T) {
 	tests := map[string]struct {
 		grace     time.Duration
 		interrupt bool
-		finish    bool // the attempt ends by itself in the grace
+		finish    bool // the attempt ends on its own in the grace
 		want      holdfast.Reason
 	}{
 		"within the grace":    {grace: time.Hour, finish: true, want: "Done"},

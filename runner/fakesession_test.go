@@ -346,7 +346,7 @@ func review(run string, result protocol.Result) []holdfast.Review {
 	return []holdfast.Review{{Run: run, InputDigest: result.InputDigest, PlanDigest: result.PlanDigest}}
 }
 
-// shownPlan is what the server shows of a plan document and what is beside it.
+// shownPlan is what the server shows of a plan document and what is next to it.
 func shownPlan(document, info []byte) (holdfast.Plan, error) {
 	d, err := plandoc.Decode(bytes.NewReader(document))
 	if err != nil {
@@ -374,8 +374,8 @@ func wantStatus(t *testing.T, got protocol.Result, status holdfast.RunStatus, re
 	}
 }
 
-// graceFor is how long an engine that hangs has to end: one that listens ends by
-// itself, however busy the machine is, and one that does not is soon killed.
+// graceFor is how long an engine that hangs has to end: one that listens ends on its
+// own, however busy the machine is, and one that does not is soon killed.
 func graceFor(hang string) time.Duration {
 	if hang == "hang-hard" {
 		return 200 * time.Millisecond

@@ -37,8 +37,8 @@ func (r refusal) serve(w http.ResponseWriter) {
 // keyLines are the arguments of a bucket's block that are secret.
 var keyLines = regexp.MustCompile(`(?m)^ *(access|secret)_key .*\n`)
 
-// TestRememberedBackendThatIsGone: a store that was there in an earlier run, and is not
-// any longer or refuses what it took, ends a run with the failure with which it ends the
+// TestRememberedBackendThatIsGone: a store that was there in an earlier run, and no
+// longer is, or refuses what it took, ends a run with the failure with which it ends the
 // first run of an agent.
 func TestRememberedBackendThatIsGone(t *testing.T) {
 	t.Parallel()

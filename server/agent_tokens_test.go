@@ -25,8 +25,8 @@ func saying(body string) string {
 	return strings.TrimSuffix(body, "}") + `,"process":"p","folder":"f"}`
 }
 
-// guarded has an agent beside it that plans, one that applies, and a token that
-// agents elsewhere share.
+// guarded has an agent next to it that plans, one that applies, and a token that agents
+// elsewhere share.
 func guarded(w *world) func(*server.Options) {
 	return func(o *server.Options) {
 		o.Agents.Tokens = []server.AgentToken{

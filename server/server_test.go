@@ -203,7 +203,7 @@ func TestShutdownOrder(t *testing.T) {
 		}
 	}
 
-	// Agents go on: no new runs, but states and results.
+	// Agents continue: no new runs, but states and results.
 	for _, base := range []struct {
 		client *http.Client
 		url    string

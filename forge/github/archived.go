@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// archivedPause is when a repository that was archived is written to again: somebody
-// may have ended that.
+// archivedPause is the time after which a write to an archived repository is tried
+// again: it may have been unarchived.
 const archivedPause = 5 * time.Minute
 
 // archives remembers which repositories GitHub has said are archived: what is to be

@@ -18,7 +18,7 @@ const (
 	annotationsAtOnce = 50
 	// maxAnnotations bounds those of one check run: the comment lists the others.
 	maxAnnotations = 500
-	// maxAnnotation bounds the text of one, in characters; GitHub takes 64 KB.
+	// maxAnnotation bounds the text of one, in characters; GitHub accepts 64 KB.
 	maxAnnotation = 8000
 	// checksRetry is how long GitHub is not asked again after it has refused check
 	// runs for the lack of a permission.

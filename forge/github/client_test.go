@@ -415,8 +415,8 @@ func TestPutComment(t *testing.T) {
 	}
 }
 
-// A comment of ours that cannot be edited for once gets no second one beside
-// it, and one that says what it shall already is left alone.
+// A comment of ours that cannot be edited for once gets no second one next to it, and
+// one that says what it shall already is left alone.
 func TestPutCommentWritesNoneTwice(t *testing.T) {
 	t.Parallel()
 	const marker = "<!-- holdfast:pull-request app#1 -->"

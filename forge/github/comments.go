@@ -231,11 +231,11 @@ func (c *Client) React(ctx context.Context, ref holdfast.PullRequestRef, comment
 	})
 }
 
-// cut is what the end of a body becomes that is too long.
+// cut replaces the end of a body that is too long.
 const cut = "\n\n_Truncated: GitHub does not accept longer comments._\n"
 
-// fit cuts a body to GitHub's limit. Whoever writes bodies fits them in a
-// better way; this is for what nobody thought of.
+// fit cuts a body to GitHub's limit. Whoever writes bodies fits them in a better way;
+// this is only a safeguard.
 func fit(body string) string { return fitWith(body, "") }
 
 // fitWith is fit for a body with an end that is not cut.

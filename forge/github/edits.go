@@ -17,7 +17,7 @@ import (
 
 // What only GitHub's GraphQL API says of comments.
 
-// maxNodes is how many objects one query takes.
+// maxNodes is how many objects one query accepts.
 const maxNodes = 100
 
 // uncertain is a comment of which the REST API does not say whether it was edited: its stamps

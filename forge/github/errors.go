@@ -17,15 +17,15 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// finalError is what no other try would make better. It is a holdfast.ErrRejected.
+// finalError is an error that no retry would fix. It is a holdfast.ErrRejected.
 type finalError string
 
 func (e finalError) Error() string { return string(e) }
 
 func (e finalError) Is(target error) bool { return target == holdfast.ErrRejected }
 
-// laterError is a write that GitHub refuses for a cause that somebody may end, and that is
-// tried again then: no rate limit, but to be waited for like one.
+// laterError is a write that GitHub refuses for a cause that somebody may remove, and that
+// is tried again later: not a rate limit, but waited for like one.
 type laterError struct{ limit holdfast.RateLimitError }
 
 func later(now, until time.Time, cause error) error {
@@ -39,9 +39,9 @@ func (e *laterError) Error() string {
 // Unwrap makes it one that says when to try again.
 func (e *laterError) Unwrap() error { return &e.limit }
 
-// translate says in Holdfast's words what went wrong with a call: one of the
-// errors of the root package, or an error that is final for that call. What was
-// translated stays what it is.
+// translate turns an error of a call into one of Holdfast's: one of the errors of the
+// root package, or an error that is final for that call. What was translated stays what
+// it is.
 func translate(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -49,7 +49,7 @@ func translate(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// The method and the URL tell nothing that the caller does not know.
+	// The method and the URL add nothing that the caller does not know.
 	if transport := (*url.Error)(nil); errors.As(err, &transport) {
 		err = transport.Err
 	}

@@ -19,8 +19,8 @@ const WritesPerMinute = 80
 // paceWait is how long a write waits for its turn; after that it is put off.
 const paceWait = 12 * time.Second
 
-// pace lets the writes of one credential through: one at a time, and no faster
-// than GitHub takes them. Usual work does not notice.
+// pace lets the writes of one credential through: one at a time, and no faster than
+// GitHub accepts them. Usual work does not notice.
 type pace struct {
 	now   func() time.Time
 	sleep func(ctx context.Context, d time.Duration) error
@@ -107,7 +107,7 @@ func (p *pace) giveBack() {
 }
 
 // refused makes the writes after a refusal come one by one: there is no burst when GitHub
-// listens again.
+// accepts calls again.
 func (p *pace) refused(pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -269,7 +269,8 @@ func (w *proposer) move(ctx context.Context, at, head holdfast.Revision) error {
 	return writeError(ctx, "move the branch", err)
 }
 
-// moveError says why GitHub does not move a branch; it has words alone for it.
+// moveError says why GitHub does not move a branch; only the text of its answer says
+// so.
 func moveError(ctx context.Context, err error) error {
 	var answer *github.ErrorResponse
 	errors.As(err, &answer)
@@ -321,8 +322,8 @@ func (w *proposer) pullRequest(ctx context.Context, known *github.PullRequest) (
 	return pr, nil
 }
 
-// sameText compares texts as GitHub keeps them: the ends of lines and of the text
-// are not its business.
+// sameText compares texts as GitHub keeps them: the ends of lines and of the text do
+// not matter to it.
 func sameText(a, b string) bool {
 	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(strings.ReplaceAll(b, "\r\n", "\n"))
 }

@@ -195,7 +195,7 @@ func TestProposeWhenAnswersGetLost(t *testing.T) {
 				t.Parallel()
 				h := newHub(t)
 				p := h.upgrade("1.5.0")
-				p.Files["clusters/dev.yaml"] = []byte("version: 1.5.0\x00\n") // sent by itself
+				p.Files["clusters/dev.yaml"] = []byte("version: 1.5.0\x00\n") // sent alone
 				var head holdfast.Revision
 				if strings.HasPrefix(route, "PATCH") { // there is something to change
 					head = h.propose(h.upgrade("1.4.9")).Head

@@ -153,7 +153,7 @@ func (c *Client) PullRequestsOf(ctx context.Context, repo string, commit holdfas
 			}
 			return resp, err
 		})
-		// GitHub's word for a commit that it does not have.
+		// GitHub's message for a commit that it does not have.
 		if hasStatus(err, http.StatusUnprocessableEntity) && strings.Contains(err.Error(), "No commit found") {
 			return holdfast.ErrorOf(holdfast.ErrNotFound, "no such commit")
 		}

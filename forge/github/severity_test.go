@@ -111,7 +111,7 @@ func TestAnotherTokenAsksAnew(t *testing.T) {
 }
 
 // TestArchivedRepository can be read. What is written waits, without calls, until it is
-// not archived any longer; other repositories do not wait.
+// no longer archived; other repositories do not wait.
 func TestArchivedRepository(t *testing.T) {
 	t.Parallel()
 	now, s := newClock(), githubserver.New(t)

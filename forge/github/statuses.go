@@ -14,8 +14,8 @@ import (
 // maxDescription is GitHub's limit for a status, in characters.
 const maxDescription = 140
 
-// SetStatus sets a commit status. It does not set what is set already: GitHub
-// takes a thousand statuses for a revision and context, and shows each.
+// SetStatus sets a commit status. It does not set what is set already: GitHub accepts a
+// thousand statuses for a revision and context, and shows each.
 func (c *Client) SetStatus(ctx context.Context, repo string, status holdfast.CommitStatus) error {
 	status.Description = clip(status.Description, maxDescription)
 	key := statusKey{repo, status.Revision, status.Context}

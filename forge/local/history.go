@@ -46,7 +46,7 @@ func (r *repository) mergedAt(ctx context.Context, head, base holdfast.Revision)
 		return "", fmt.Errorf("look for the merge of %s: %w", head.Short(), err)
 	}
 	if len(r.past) >= pastKept {
-		clear(r.past) // the worst that can come of it is another look
+		clear(r.past) // at worst there is another look
 	}
 	r.past[head] = past{base: base, merged: found}
 	return found, nil

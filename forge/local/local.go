@@ -151,8 +151,8 @@ func (f *Forge) PullRequestsOf(ctx context.Context, repo string, commit holdfast
 	}), nil
 }
 
-// sync makes the stored pull requests say what the branches do, and returns all
-// of them.
+// sync updates the stored pull requests to what the branches say, and returns all of
+// them.
 func (f *Forge) sync(ctx context.Context, repo string) ([]holdfast.PullRequest, error) {
 	r, release, err := f.take(ctx, repo)
 	if err != nil {
@@ -191,15 +191,15 @@ func (f *Forge) Comment(ctx context.Context, ref holdfast.PullRequestRef, id str
 	return holdfast.Comment{}, fmt.Errorf("comment %q on %s: %w", id, ref, holdfast.ErrNotFound)
 }
 
-// Permission lets everybody command who can reach the store: there is no host
+// Permission lets everybody who can reach the store give commands: there is no host
 // that would know better.
 func (f *Forge) Permission(context.Context, string, string) (holdfast.Permission, error) {
 	return holdfast.PermissionAdmin, nil
 }
 
-// PutComment creates or updates a comment of ours. Nobody tells when a branch is
-// merged: that is when it is first seen. So it is looked at once the comment is
-// there, and a comment that may have come after the merge says so: its UpdatedAt is
+// PutComment creates or updates a comment of ours. Nobody reports when a branch is
+// merged: it counts from when that is first seen. So it is looked at once the comment
+// is there, and a comment that may have come after the merge says so: its UpdatedAt is
 // after MergedAt. One that has not was there before the merge.
 func (f *Forge) PutComment(
 	ctx context.Context, ref holdfast.PullRequestRef, id, marker, body string,

@@ -474,8 +474,8 @@ func TestUnreadableBranch(t *testing.T) {
 	}
 }
 
-// A branch stays the pull request that it is when what the forge has stored of that cannot
-// be read any longer, as long as there is a record of it; its merge is seen as well.
+// A branch stays the pull request that it is when what the forge has stored of that can no
+// longer be read, as long as there is a record of it; its merge is seen as well.
 func TestADamagedPullRequestStaysTheSame(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

@@ -54,7 +54,7 @@ func (f *Forge) repository(name string) *repository {
 	return r
 }
 
-// look makes the stored pull requests say what the branches do, and returns both. The
+// look updates the stored pull requests to what the branches say, and returns both. The
 // caller has the turn.
 func (r *repository) look(ctx context.Context) (holdfast.Refs, []holdfast.PullRequest, error) {
 	refs, err := r.opts.Git.Fetch(ctx, r.name)
@@ -87,7 +87,7 @@ func (r *repository) forget(ctx context.Context, refs holdfast.Refs) {
 	})
 }
 
-// compare makes stored pull requests say what the branches do.
+// compare updates stored pull requests to what the branches say.
 func (r *repository) compare(
 	ctx context.Context, refs holdfast.Refs, prs []holdfast.PullRequest,
 ) ([]holdfast.PullRequest, error) {

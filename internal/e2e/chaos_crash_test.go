@@ -61,9 +61,9 @@ func (w *world) untilHeldAsItMayExist(pr *pull) {
 	}
 }
 
-// The agent is killed during an apply: its engine dies with it, another agent
-// is started, the report says what may be unrecorded, and the apply is held, as it
-// would create again what may exist already. A person's word lets it go on.
+// The agent is killed during an apply: its engine dies with it, another agent is
+// started, the report says what may be unrecorded, and the apply is held, as it would
+// create again what may exist already. A person's word lets it continue.
 func TestAgentIsKilledDuringApply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -102,7 +102,7 @@ func TestAgentIsKilledDuringApply(t *testing.T) {
 }
 
 // The agent is killed while its engine destroys something: that is nothing which could
-// come to be twice, and the apply continues by itself.
+// come to be twice, and the apply continues automatically.
 func TestAgentIsKilledDuringDestruction(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

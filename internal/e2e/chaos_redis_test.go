@@ -39,7 +39,7 @@ func TestRedisIsRestartedDuringApply(t *testing.T) {
 }
 
 // Redis is gone for a while: what has begun continues and is told, nothing new is
-// granted, and once it is back everything happens by itself.
+// granted, and once it is back everything happens automatically.
 func TestRedisIsGoneForAWhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

@@ -177,7 +177,7 @@ func (w *world) untilHeld(command, cluster string) {
 	})
 }
 
-// releaseAll lets every engine go on, for good.
+// releaseAll lets every engine continue, for good.
 func (w *world) releaseAll() {
 	_ = os.RemoveAll(w.path("engine", "hold"))
 }

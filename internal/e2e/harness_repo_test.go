@@ -34,8 +34,8 @@ type repo struct {
 	suffix string // of the contexts of its statuses
 }
 
-// addRepo makes a repository with a README, and watches it with these settings
-// beside the usual ones.
+// addRepo makes a repository with a README, and watches it with these settings next to
+// the usual ones.
 func (w *world) addRepo(name string, more settings) *repo {
 	w.t.Helper()
 	r := &repo{w: w, name: name, git: w.git.CreateRepo(name), hub: w.hub.Repo(name), branch: "main"}
@@ -53,8 +53,8 @@ func (w *world) addRepo(name string, more settings) *repo {
 	return r
 }
 
-// alsoTrack makes a branch of the repository, from the tracked one, and watches it
-// as a further entry with these settings beside the usual ones.
+// alsoTrack makes a branch of the repository, from the tracked one, and watches it as a
+// further entry with these settings next to the usual ones.
 func (r *repo) alsoTrack(branch, name string, more settings) *repo {
 	r.w.t.Helper()
 	other := &repo{w: r.w, name: name, git: r.git, hub: r.hub, branch: branch, suffix: "/" + branch, config: maps.Clone(r.config)}

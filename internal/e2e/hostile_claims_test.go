@@ -86,6 +86,6 @@ func TestTokenOfAPlanClaimsNoApply(t *testing.T) {
 	if _, metrics := w.get(w.api + "/metrics"); !strings.Contains(metrics, `holdfast_claim_refusals_total{reason="agent"} 4`) {
 		t.Errorf("metrics do not count the refused claims")
 	}
-	// The agents on the server's machine go on with their own tokens.
+	// The agents on the server's machine continue with their own tokens.
 	w.fleet().open(worker("beta", "1", "true")).untilPlanned("2 to create")
 }

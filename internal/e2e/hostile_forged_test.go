@@ -83,8 +83,8 @@ func (f *forger) try(method, what string, body []byte) (status int, answer strin
 	return resp.StatusCode, string(data)
 }
 
-// finish uploads a document that creates so many nodes, and ends the attempt as
-// result says, with more keys beside what a result has.
+// finish uploads a document that creates so many nodes, and ends the attempt as result
+// says, with more keys next to what a result has.
 func (f *forger) finish(nodes int, result protocol.Result, more string) {
 	f.w.t.Helper()
 	document := plandoc.Document{Version: plandoc.Version}

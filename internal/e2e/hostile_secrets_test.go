@@ -91,7 +91,7 @@ func TestNoSecretLeaves(t *testing.T) {
 		w.write(file, plant("environment", i)+"\n", 0o600)
 		env[fmt.Sprintf("SECRET_%d", i)] = map[string]any{"file": file}
 		variables[fmt.Sprintf("v%d", i)] = plant("variable", i)
-		plant("sensitive", i) // the module makes these by itself
+		plant("sensitive", i) // the module itself makes these
 		plant("password", i)
 	}
 	w.set(settings{"credentials": []any{map[string]any{"secrets": env}}, "telemetry.logLevel": "debug"})

@@ -67,8 +67,8 @@ func TestDriftIsReportedUntilItIsGone(t *testing.T) {
 	}
 }
 
-// A rule that is merged hides drift: nobody is told any more, and whoever looks
-// sees it still. It needs no plan and no apply.
+// A rule that is merged hides drift: nobody is notified, and whoever looks sees it
+// still. It needs no plan and no apply.
 func TestDriftIsHiddenByRule(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, nil)

@@ -103,8 +103,8 @@ resource "terraform_data" "fragile" {
 	w.do("describe cluster alpha --history", "Pending → Provisioning", "Updating → Failed", "Deleting → Deleted", w.newest("alpha", holdfast.RunDestroy).ID)
 }
 
-// A project is suspended, or everything: what would change something waits and
-// says so, what only looks continues, and what was held follows by itself.
+// A project is suspended, or everything: what would change something waits and says so,
+// what only looks continues, and what was held follows automatically.
 func TestSuspensionsOfMany(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, nil)
@@ -207,8 +207,8 @@ spec:
 	}
 }
 
-// A cloud that throttles is given a break: its runs wait and say so, those of
-// another cloud go on.
+// A cloud that throttles is given a break: its runs wait and say so, those of another
+// cloud continue.
 func TestThrottledCloudIsGivenABreak(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, settings{"runs.retryDelay": "1h", "runs.break": "1h"}) // none ends while this looks

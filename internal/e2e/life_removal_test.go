@@ -188,7 +188,7 @@ func TestDestroyOfWhatWasLastApplied(t *testing.T) {
 	}
 }
 
-// What cannot be read, and a branch that has nothing any more, prove nothing.
+// What cannot be read, and a branch that is empty now, prove nothing.
 func TestNothingIsDestroyedWithoutProof(t *testing.T) {
 	t.Parallel()
 	w := newFleet(t, nil)

@@ -113,7 +113,7 @@ func TestRunnersOfTwoEnvironments(t *testing.T) {
 	bad.merge()
 	w.until("the last good documents are in force", func() (bool, string) {
 		out, _, _ := w.cli("get", "runners")
-		return strings.Contains(out, "unknown key") && !strings.Contains(out, "edge"), out // nothing needs edge any more
+		return strings.Contains(out, "unknown key") && !strings.Contains(out, "edge"), out // nothing needs edge now
 	})
 	w.fleet().push(files{"runners/far.yaml": deleted, "runners/staging.yaml": deleted})
 	w.until("the runner that is needed stays", func() (bool, string) {

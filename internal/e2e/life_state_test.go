@@ -66,7 +66,7 @@ func (w *world) prints(code int, token string, args []string, says ...string) st
 }
 
 // pushNow asks for the push of a cluster's unsaved state, which is refused while
-// another one is under way or when there is none any longer.
+// another one is under way or when there is none left.
 func (w *world) pushNow(cluster string) {
 	w.t.Helper()
 	_, _, _ = w.cliAs("operator", "state", "push", cluster)

@@ -47,7 +47,7 @@ resource "terraform_data" "fragile" {
 	pr.untilComment("ApplyFailed", "terraform_data.fragile", "/holdfast apply")
 	w.untilIdle()
 
-	// Its plan file is of no use any more: what remains is planned and shown.
+	// Its plan file is no longer usable: what remains is planned and shown.
 	w.write("outside", "", 0o644)
 	w.untilShown("alpha")
 	pr.say(dev, "/holdfast apply")

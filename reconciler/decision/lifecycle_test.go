@@ -248,8 +248,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestLifecycleAlways draws records and runs that may come together, lets time
-// go on over them, and holds what is derived to what must always be true.
+// TestLifecycleAlways draws records and runs that may come together, lets time continue
+// over them, and holds what is derived to what must always be true.
 func TestLifecycleAlways(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(5, 6))
@@ -376,7 +376,7 @@ func newestWrite(runs []holdfast.Run) holdfast.Run {
 }
 
 // What Git says is applied is settled only when nothing else is being written: neither a
-// merge is done, nor may others that depend on it go on.
+// merge is done, nor may others that depend on it continue.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	write := func(kind holdfast.RunKind, status holdfast.RunStatus, of holdfast.Digest) func(*living) {

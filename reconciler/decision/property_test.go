@@ -421,9 +421,9 @@ func list(runs []holdfast.Run) string {
 	return out
 }
 
-// TestDecideTerminates lets the world go on from made-up situations as the
-// decisions say, with runs that end in any way: after a while nothing is left to
-// be done by itself, whatever state it was in.
+// TestDecideTerminates lets the infrastructure develop from made-up situations as the
+// decisions say, with runs that end in any way: after a while nothing is left to be
+// done automatically, whatever state it was in.
 func TestDecideTerminates(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -447,7 +447,7 @@ func TestDecideTerminates(t *testing.T) {
 }
 
 // goOn does what a decision says and lets what was queued end; false if there is
-// nothing to do any more.
+// nothing left to do.
 func goOn(rnd *rand.Rand, in *decision.Input, d decision.Decision) bool {
 	in.Ask = nil // said once
 	for i := range in.Runs {

@@ -40,9 +40,8 @@ type push struct {
 }
 
 // unaffectedBy reports whether a push leaves the record true. It does if the push and the pull
-// request have no commit in common, so that they continue from where they did, and no
-// path, so that merging them gives the changes of both; and if nothing is made from what
-// both change.
+// request have no commit in common, so that they continue from where they did, and no path, so that
+// merging them gives the changes of both; and if nothing is made from what both change.
 func (o *origin) unaffectedBy(p *push) bool {
 	for commit := range p.commits {
 		if o.commits[commit] {
@@ -52,8 +51,8 @@ func (o *origin) unaffectedBy(p *push) bool {
 	return o.change.Apart(p.change)
 }
 
-// origins are those of the open pull requests, in memory: after a start each pull request
-// is looked at once in any case. They are safe for concurrent use.
+// origins are the origins of the open pull requests, in memory: after a start each pull
+// request is looked at once in any case. They are safe for concurrent use.
 type origins struct {
 	mu    sync.Mutex
 	known map[holdfast.PullRequestRef]origin
@@ -64,8 +63,8 @@ func newOrigins() *origins {
 	return &origins{known: make(map[holdfast.PullRequestRef]origin), seen: make(map[holdfast.PullRequestRef]bool)}
 }
 
-// first reports whether this process records an open pull request for the first time: what
-// a former one was to do about it may be undone.
+// first reports whether this process records an open pull request for the first time: a
+// former one may have left its work undone.
 func (o *origins) first(rec holdfast.PullRequestRecord) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -143,8 +142,8 @@ func (o *origins) behind(repo string, head holdfast.Revision) []holdfast.PullReq
 	return refs
 }
 
-// originOf returns what a record that is to be saved was made from; nil if that is not
-// simple enough to be told apart from a push. From and to are the trees that it compares.
+// originOf returns what a record that is to be saved was made from; nil if that is too
+// complex to compare with a push. From and to are the trees that it compares.
 func (p *pullRequests) originOf(
 	ctx context.Context, repo Repository, rec *holdfast.PullRequestRecord, from, to *catalog.Catalog,
 ) (*origin, error) {
@@ -166,7 +165,7 @@ func (p *pullRequests) originOf(
 	if err != nil || start == "" || len(commits) == 0 || len(commits) > commitsMost {
 		return nil, ctx.Err()
 	}
-	// What the base has, too, may still differ from what the base becomes.
+	// What the base also has may still differ from what the base becomes.
 	own, err := p.Catalogs.Changed(ctx, repo.Name, start, rec.Head)
 	if err != nil {
 		return nil, err
@@ -184,7 +183,7 @@ func (p *pullRequests) originOf(
 const commitsMost = 1000
 
 // pushOf returns what a push brings that moves the tracked branch from one head to
-// another; nil if it has to do with everything.
+// another; nil if it may affect everything.
 func (p *pullRequests) pushOf(ctx context.Context, repo Repository, former, head holdfast.Revision, cat *catalog.Catalog) (*push, error) {
 	if repo.Publishes || former == "" || former == head {
 		return nil, nil
@@ -220,7 +219,7 @@ const (
 	lookedAgain = 3
 )
 
-// unaffected says of the origin of a record whether a push leaves it true.
+// unaffected reports whether a push leaves a record true, by its origin.
 func (b *branches) unaffected(repo Repository, asked map[string]bool, moved *push) func(origin) bool {
 	now, again := b.opts.Now(), 0
 	return func(o origin) bool {

@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
-// branches makes the records say what tracked branches desire.
+// branches updates the records with what tracked branches desire.
 type branches struct {
 	shared
 	pullRequests *pullRequests
 }
 
-// take makes the records say what the tracked branch desires, and asks
-// for each cluster of which it says something new.
+// take updates the records with what the tracked branch desires, and asks for each
+// cluster with something new.
 func (b *branches) take(ctx context.Context, repo Repository) error {
 	if b.rulesAwaited(repo) {
 		b.Agenda.LookAfter(agenda.Look{Repo: repo.Name}, rulesRetry)
@@ -126,7 +126,7 @@ func (b *branches) unasked(ctx context.Context, repo Repository, asked map[strin
 
 // request asks for the decisions about clusters that were looked at: asked[name] is true of those
 // that were recorded. The first time there may be something to do about each of them, and about
-// the rest, that a former process had in mind.
+// the rest, that a former process was about to handle.
 func (b *branches) request(asked map[string]bool, rest []string, first bool) {
 	var news []holdfast.Request
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
@@ -197,9 +197,9 @@ func (b *branches) takeHead(
 	return asked, merged, err
 }
 
-// showMerged shows the pull requests that were merged for a head which was taken in: of
-// a cluster that came with one and went with the next nothing else would ever tell. After
-// a start, that may have been missed of the last ones.
+// showMerged shows the pull requests that were merged for a head which was taken in:
+// nothing else would ever report a cluster that came with one and went with the next.
+// After a start, the last ones may have been missed.
 func (b *branches) showMerged(ctx context.Context, repo Repository, merged []int, first bool) error {
 	for _, number := range merged {
 		b.Publisher.Show(holdfast.PullRequestRef{Repo: repo.Name, Number: number})
@@ -219,8 +219,8 @@ func (b *branches) showMerged(ctx context.Context, repo Repository, merged []int
 	return nil
 }
 
-// takeMerges learns, and returns, which pull requests brought the branch to its head,
-// before anybody decides that nobody has reviewed it.
+// takeMerges records, and returns, which pull requests brought the branch to its head,
+// before it is decided that nobody has reviewed it.
 func (b *branches) takeMerges(ctx context.Context, repo Repository, now *branchHead) ([]int, error) {
 	head := now.revision
 	prs, err := b.opts.Sources.Forges[repo.Name].PullRequestsOf(ctx, repo.Name, head)

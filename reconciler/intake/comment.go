@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 )
 
-// keepComment has our comment written again if somebody has deleted or edited it: a
-// plan that nobody sees is not one that somebody reviews. Was is the state of the pull
-// request on record.
+// keepComment asks to write our comment again if somebody has deleted or edited it: a
+// plan that nobody sees cannot be reviewed. Was is the state of the pull request on
+// record.
 func (p *pullRequests) keepComment(
 	ctx context.Context, repo Repository, was holdfast.PullRequestState, rec holdfast.PullRequestRecord,
 ) error {
@@ -31,14 +31,14 @@ func (p *pullRequests) keepComment(
 	return nil
 }
 
-// commentsLooked is how many open pull requests have their comment looked for with each poll
-// of their repository: no list of a code host shows what was deleted. All of them have
-// their turn, and the cost of a poll does not grow with what is open.
+// commentsLooked is for how many open pull requests each poll of their repository looks for
+// the comment: no list of a code host shows what was deleted. All of them have their turn,
+// and the cost of a poll does not grow with what is open.
 const commentsLooked = 5
 
-// lookForComments looks for our comments in some open pull requests, and has those written
-// again that somebody has deleted or edited without our knowing. One that cannot be looked
-// for does not keep the others waiting, as they may always come after it.
+// lookForComments looks for our comments in some open pull requests, and asks to write
+// those again that somebody has deleted or edited without our knowing. One that cannot be
+// looked for does not keep the others waiting, as they may always come after it.
 func (p *poller) lookForComments(ctx context.Context, repo Repository) error {
 	if repo.Local {
 		return nil

@@ -16,11 +16,11 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/record"
 )
 
-// desireAll brings the records of the clusters that differ between two heads up
-// to date; of all clusters, if this process has not seen the former head. Some
-// are looked at each time: those at fault, as what mends them may be elsewhere,
-// and those that are gone, but not from a tree that proved it. It returns the
-// names of those to decide about; true: their records were changed.
+// desireAll brings the records of the clusters that differ between two heads up to
+// date; of all clusters, if this process has not seen the former head. Some are looked
+// at each time: those with faults, as the correction may be elsewhere, and those that
+// are gone, but not from a tree that proved it. It returns the names of those to decide
+// about; true: their records were changed.
 func (b *branches) desireAll(
 	ctx context.Context, repo Repository, former holdfast.Revision, now branchHead, retagged catalog.TagSet,
 ) (map[string]bool, error) {
@@ -163,8 +163,8 @@ func (b *branches) desire(
 		if !errors.Is(err, holdfast.ErrConflict) {
 			return took, err
 		}
-		// A conflict is a decision about it that was recorded meanwhile: it must
-		// not have all the others done again.
+		// A conflict is a decision about it that was recorded meanwhile: it must not
+		// repeat all the others.
 		records, err := byname.Records(ctx, b.opts.Store, []string{name})
 		if err != nil {
 			return taken{}, err

@@ -15,7 +15,7 @@ import (
 
 // What documents of other repositories say of a cluster that is gone from its own.
 
-// heirElsewhere is why a cluster that is gone must not be destroyed: by the head of another
+// heirElsewhere is why a cluster that is gone must not be destroyed: in the head of another
 // repository that was fetched last, a document there continues it. For a repository that
 // was not fetched yet, or cannot be read, what was said before holds.
 func (s shared) heirElsewhere(ctx context.Context, rec holdfast.ClusterRecord) (lineage.Doubt, error) {
@@ -65,9 +65,9 @@ func (s shared) lastRead(ctx context.Context, repo string) (cat *catalog.Catalog
 	return cat, err == nil
 }
 
-// recheckFormer has the clusters of other repositories looked at again that documents of
-// this one say they continue, or said so when they were last taken in: whether such a cluster
-// is to be destroyed depends on it.
+// recheckFormer asks for another look at the clusters of other repositories that documents of
+// this one continue, or continued when they were last read: whether such a cluster is to be
+// destroyed depends on it.
 func (b *branches) recheckFormer(ctx context.Context, cat *catalog.Catalog) error {
 	now := make(map[string]bool)
 	for _, name := range cat.Renaming() {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 )
 
-// Forget forgets what is remembered of a repository, which this replica is about to lead.
+// Forget drops what is remembered of a repository that this replica is about to lead.
 func (i *Intake) Forget(repo string) {
 	i.marks.forget(repo)
 	i.origins.forgetAll(repo)
@@ -18,7 +18,7 @@ func (i *Intake) Forget(repo string) {
 	i.holds.changed(repo)
 }
 
-// Gained has a repository taken in and polled that this replica leads from now on.
+// Gained reads and polls a repository that this replica leads from now on.
 func (i *Intake) Gained(repo string) {
 	if _, ok := i.repos[repo]; ok {
 		i.Agenda.Look(agenda.Look{Repo: repo})
@@ -43,7 +43,7 @@ func (i *Intake) Keep(repo string, f Forgotten) {
 	}
 }
 
-// Again has a repository looked at again as Forgotten says.
+// Again asks for another look at a repository, as Forgotten says.
 func (i *Intake) Again(repo string, f Forgotten) {
 	i.Keep(repo, f)
 	if f.Relook || f.Behind || len(f.Recheck) > 0 {

@@ -49,8 +49,8 @@ func (p *pullRequests) judgeGroups(ctx context.Context, repo Repository) (waits 
 	return waits, errors.Join(failed...)
 }
 
-// judgeGroup judges one group, of which the status may be final already: it is the
-// zero value then. Once looks at a group have failed for a while with what is not
+// judgeGroup judges one group, whose status may be final already: then it returns the
+// zero value. Once looks at a group have failed for a while with an error that is not
 // transient, that is its status.
 func (p *pullRequests) judgeGroup(
 	ctx context.Context, repo Repository, head holdfast.Revision, group mergequeue.Entry, entries []mergequeue.Entry,

@@ -44,7 +44,7 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Sources are where it is written what the fleet should be.
+// Sources are where the desired state of the fleet is written.
 type Sources struct {
 	Git          Git
 	Forges       map[string]Forge // by repository
@@ -72,7 +72,7 @@ type Peers struct {
 	Commands  Commands
 }
 
-// Intake takes in repositories. It is safe for concurrent use.
+// Intake records what repositories say. It is safe for concurrent use.
 type Intake struct {
 	shared
 	branches     *branches
@@ -198,17 +198,17 @@ func (i *Intake) Ready() (missing []string) {
 	return missing
 }
 
-// PassedBy are the repositories that were not taken in and are not waited for.
+// PassedBy are the repositories that were not read and are not waited for.
 func (i *Intake) PassedBy() []string {
 	_, passedBy := i.unread()
 	return passedBy
 }
 
-// Progress is how far a repository is that was not taken in yet, in words; empty if that is
-// not known.
+// Progress is how far the first reading of a repository is, in words; empty if that is not
+// known.
 func (i *Intake) Progress(repo string) string { return i.marks.tallyOf(repo) }
 
-// answerPatience is how long a repository is waited for whose fetch has not ended.
+// answerPatience is how long to wait for a repository whose fetch has not ended.
 const answerPatience = 15 * time.Second
 
 func (i *Intake) unread() (missing, passedBy []string) {
@@ -281,8 +281,8 @@ func (i *Intake) Tracked(ctx context.Context, name string) (*catalog.Catalog, ho
 	return cat, head, err
 }
 
-// Foresee says what a pull request that makes one tree of another would be said to change,
-// with what is wrong with it.
+// Foresee says what a pull request that turns one tree into another would change, with
+// what is wrong with it.
 func (i *Intake) Foresee(ctx context.Context, from, to *catalog.Catalog) (holdfast.PullRequestRecord, error) {
 	var rec holdfast.PullRequestRecord
 	rec.Repo = to.Repo
@@ -292,24 +292,25 @@ func (i *Intake) Foresee(ctx context.Context, from, to *catalog.Catalog) (holdfa
 	return rec, nil
 }
 
-// LookAgain has a repository looked at although its head has not moved.
+// LookAgain asks for a look at a repository although its head has not moved.
 func (i *Intake) LookAgain(repo string) {
 	i.marks.setRelook(repo)
 	i.Agenda.Look(agenda.Look{Repo: repo})
 }
 
-// Recheck has one cluster of a repository looked at although its head has not moved.
+// Recheck asks for a look at one cluster of a repository although its head has not
+// moved.
 func (i *Intake) Recheck(repo, cluster string) {
 	i.marks.addRecheck(repo, cluster)
 	i.LookAgain(repo)
 }
 
-// tagsMoved has every cluster that names a template's version which one of the
-// tags may release looked at again: it may be there now, or be another one.
+// tagsMoved asks for another look at every cluster that names a template's version
+// which one of the tags may release: it may exist now, or be another one.
 func (s shared) tagsMoved(tags catalog.TagSet) {
 	s.Catalogs.ForgetVersions(tags)
 	for name := range s.repos {
-		if s.opts.Leading.Leads(name) { // the others are seen to by replicas that see the tags, too
+		if s.opts.Leading.Leads(name) { // replicas that see the tags take care of the others
 			s.marks.addRetagged(name, tags)
 			s.Agenda.Look(agenda.Look{Repo: name})
 		}

@@ -22,7 +22,7 @@ type marks struct {
 	once     map[string]bool            // was taken in once, by this replica or another one, since this process runs
 	resumed  map[string]bool            // all its clusters on record were asked for once
 	recheck  map[string]map[string]bool // clusters to look at again with each head
-	added    map[string]map[string]bool // those of them that others have asked for since a head is looked at
+	added    map[string]map[string]bool // those of them that others have asked for during the look at a head
 	retagged map[string]catalog.TagSet  // tags that have moved since it was looked at
 	relook   map[string]bool            // is looked at again although its head has not moved
 	rejudged map[string]bool            // policies have moved since its open pull requests were asked for
@@ -77,8 +77,8 @@ func (m *marks) hasBegun(repo string) bool {
 	return m.ready[repo] || m.tallies[repo] != nil
 }
 
-// tallyOf is how far a repository is that was not taken in yet, in words; empty if that is
-// not known.
+// tallyOf is how far the first reading of a repository is, in words; empty if that is not
+// known.
 func (m *marks) tallyOf(repo string) string {
 	m.mu.Lock()
 	t := m.tallies[repo]
@@ -193,7 +193,7 @@ func (m *marks) setFormer(repo string, now map[string]bool) (changed []string) {
 	return changed
 }
 
-// addRetagged has a repository looked at again for tags that have moved.
+// addRetagged asks for another look at a repository for tags that have moved.
 func (m *marks) addRetagged(repo string, tags catalog.TagSet) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 )
 
-// policiesMoved has the open pull requests of all repositories decided about again: one with
-// policies has other branches or tags.
+// policiesMoved asks for new decisions about the open pull requests of all repositories: one
+// with policies has other branches or tags.
 func (s shared) policiesMoved() {
 	for name := range s.repos {
 		if s.opts.Leading.Leads(name) {
@@ -19,7 +19,7 @@ func (s shared) policiesMoved() {
 	}
 }
 
-// judgeAgain asks for the decisions about the open pull requests of a repository, if policies
+// judgeAgain asks for decisions about the open pull requests of a repository, if policies
 // have moved since the last look.
 func (s shared) judgeAgain(ctx context.Context, repo string) error {
 	if !s.marks.take(s.marks.rejudged, repo) {

@@ -138,7 +138,7 @@ func (p *poller) resumeUnread(ctx context.Context, repo string) {
 }
 
 // resumeClusters asks for every cluster of a repository that is on record: what a former
-// process had in mind is gone.
+// process was about to do is lost.
 func (p *poller) resumeClusters(ctx context.Context, repo string) {
 	names, err := p.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: repo})
 	if err != nil {
@@ -160,9 +160,9 @@ func (p *poller) recorded(ctx context.Context, repo string) []holdfast.PullReque
 }
 
 // resumePullRequests asks for the open pull requests of a repository on record of which the
-// code host says something else: what it reported to a former process may be lost. Those that
-// are as they were it is not asked for one by one: the tracked branch has them looked at when
-// it is taken in.
+// code host says something else: what it reported to a former process may be lost. Unchanged
+// ones are not requested one by one: the tracked branch asks for a look at them when it is
+// read.
 func (p *poller) resumePullRequests(ctx context.Context, repo Repository) {
 	open := p.recorded(ctx, repo.Name)
 	if len(open) == 0 {

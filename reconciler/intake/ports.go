@@ -89,9 +89,9 @@ type Comments interface {
 // Publisher keeps true what the forges show of what was taken in.
 type Publisher interface {
 	Groups
-	// Left has the status of a head shown that clusters have moved on from.
+	// Left asks to show the status of a head that clusters have moved on from.
 	Left(repo string, revision holdfast.Revision)
-	// Waited has the status shown of a push that a cluster's record waited for.
+	// Waited asks to show the status of a push that a cluster's record waited for.
 	Waited(ctx context.Context, rec holdfast.ClusterRecord)
 	// HeadTaken says what is wrong with the documents at the head of a tracked branch.
 	HeadTaken(ctx context.Context, repo string, former, head holdfast.Revision, faults holdfast.Faults) error
@@ -102,7 +102,7 @@ type Publisher interface {
 type Shows interface {
 	// Show has what a pull request shows made true.
 	Show(ref holdfast.PullRequestRef)
-	// HeadLeft has it made true of those that still have the head which a pull request had
+	// HeadLeft updates it for those that still have the head which a pull request had
 	// while it was open; before is its record of then.
 	HeadLeft(ctx context.Context, before holdfast.PullRequestRecord)
 	OwnComments
@@ -111,8 +111,8 @@ type Shows interface {
 // OwnComments are our comments with the plans.
 type OwnComments interface {
 	// Intact reports whether our comment is on the forge as it was written there, if it
-	// was, and has it written again if it is not: was is the state of the pull request on
-	// record. Before it is there again it does not count as shown.
+	// was, and asks to write it again if it is not: was is the state of the pull request
+	// on record. Before it is there again it does not count as shown.
 	Intact(ctx context.Context, pr holdfast.PullRequest, was holdfast.PullRequestState) (bool, error)
 }
 
@@ -136,7 +136,7 @@ type Impacts interface {
 	Forget(ctx context.Context, ref holdfast.PullRequestRef) error
 	// Saved notes that an assessment is on record; empty: that none is.
 	Saved(ref holdfast.PullRequestRef, assessed holdfast.Digest)
-	// Again has the pull requests of a repository (empty: of all) assessed again.
+	// Again asks to assess the pull requests of a repository (empty: of all) again.
 	Again(repo string)
 }
 
@@ -144,8 +144,8 @@ type Impacts interface {
 type Leading interface {
 	// Leads reports whether this one does.
 	Leads(repo string) bool
-	// Took notes that this replica has taken in a repository that it leads, Taken reports
-	// whether who leads one has.
+	// Took notes that this replica has read a repository that it leads, Taken reports
+	// whether the leader of one has.
 	Took(repo string)
 	Taken(repo string) bool
 	// Fetched tells other replicas which branches and tags a repository has.
@@ -154,7 +154,7 @@ type Leading interface {
 
 // Runners keep which runners and rules are in force.
 type Runners interface {
-	// Take makes the records say what a revision of a tracked branch says of them.
+	// Take updates the records with what a revision of a tracked branch says of them.
 	Take(ctx context.Context, revision holdfast.Revision, cat *catalog.Catalog) error
 	// Assess adds to rec what merging it would change of them, and what is wrong with that.
 	Assess(ctx context.Context, from, to *catalog.Catalog, rec *holdfast.PullRequestRecord) error

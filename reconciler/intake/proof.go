@@ -57,7 +57,7 @@ func (b *branches) removedBy(ctx context.Context, repo Repository, now branchHea
 }
 
 // emptied says that a branch that no longer defines anything had several clusters;
-// empty if it was the last one that went.
+// empty if only the last one went.
 func emptied(ctx context.Context, store Clusters, repo Repository) (string, error) {
 	all, err := store.CountClusters(ctx, holdfast.ClusterFilter{Owner: repo.Name})
 	if err != nil {

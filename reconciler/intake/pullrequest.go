@@ -23,11 +23,11 @@ const (
 	mergeRefRetry    = 5 * time.Second
 )
 
-// pullRequests makes the records say what pull requests would change.
+// pullRequests updates the records with what pull requests would change.
 type pullRequests struct{ shared }
 
-// take makes the record say what a pull request is and what
-// merging it would change, and asks for each cluster that it touches or did.
+// take updates the record with what a pull request is and what merging it would change,
+// and asks for each cluster that it touches or did.
 func (p *pullRequests) take(ctx context.Context, repo Repository, number int, known bool) error {
 	ref := holdfast.PullRequestRef{Repo: repo.Name, Number: number}
 	// Its own delivery and that of its merge come at once: of two that look side
@@ -40,12 +40,12 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 		return fmt.Errorf("read pull request %s: %w", ref, err)
 	}
 	before := rec
-	if rec.Damaged { // it is put on record as if it were seen for the first time
+	if rec.Damaged { // it is recorded as if it were seen for the first time
 		known, rec.Damaged, rec.Reason, rec.Detail = false, false, "", ""
 	}
 	if !known || rec.Version == 0 {
-		// A forge may tell of a pull request before it can be read: one that is
-		// not found is asked for again, like any other trouble.
+		// A forge may announce a pull request before it can be read: one that is not
+		// found is tried again, like any other error.
 		pr, err := p.opts.Sources.Forges[repo.Name].PullRequest(ctx, ref)
 		if err != nil {
 			return fmt.Errorf("ask for pull request %s: %w", ref, err)
@@ -99,8 +99,8 @@ func (p *pullRequests) take(ctx context.Context, repo Repository, number int, kn
 	return nil
 }
 
-// keepLastWord keeps what the forge said of a merge before it was made: of one
-// that is made, or will not be, it says nothing.
+// keepLastWord keeps what the forge said of a merge before it was made: it says nothing
+// of one that is made, or never will be.
 func keepLastWord(before holdfast.PullRequestRecord, rec *holdfast.PullRequestRecord) {
 	if rec.State != holdfast.PullRequestOpen {
 		rec.Mergeable = before.Mergeable && before.Head == rec.Head

@@ -1,4 +1,4 @@
-// What one cluster has looked at again of others, although no head has moved.
+// Looks at other clusters that one cluster asks for, although no head has moved.
 
 package intake
 
@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 )
 
-// recheckHeirs has the documents of other repositories looked at again that have a former
-// name which this one has claimed just now: they must not begin as new clusters. A branch that
-// is being taken in may have passed them already; what was not begun will find these names on
+// recheckHeirs asks for another look at the documents of other repositories with a former name
+// that this one has claimed just now: they must not begin as new clusters. A branch that is
+// being taken in may have passed them already; what was not begun will find these names on
 // record.
 func (b *branches) recheckHeirs(ctx context.Context, repo string, claimed []string) {
 	if len(claimed) == 0 {
@@ -30,8 +30,8 @@ func (b *branches) recheckHeirs(ctx context.Context, repo string, claimed []stri
 	})
 }
 
-// recheckOthers has those of the clusters that the tracked branches of some of the other
-// repositories define looked at again which are chosen.
+// recheckOthers asks for another look at the chosen ones of the clusters that the
+// tracked branches of some other repositories define.
 func (b *branches) recheckOthers(
 	ctx context.Context, repo string, some func(repo string) bool, choose func(cat *catalog.Catalog) []string,
 ) {
@@ -55,8 +55,8 @@ func (b *branches) recheckOthers(
 	}
 }
 
-// Applied has the clusters looked at again that were held for the document of one which was
-// applied: it is another cluster's then. Rec is the record of that.
+// Applied asks for another look at the clusters that were held for the document of one
+// which was applied: it is another cluster's then. Rec is the record of that.
 func (i *Intake) Applied(ctx context.Context, rec holdfast.ClusterRecord) error {
 	// While a run is executed, a cluster whose document is missing waits for that.
 	names, err := i.opts.Store.ClusterNames(ctx, holdfast.ClusterFilter{Owner: rec.Owner, Waiting: holdfast.ReasonMissing})
@@ -91,7 +91,7 @@ type held struct {
 func newHolds() *holds { return &holds{by: make(map[string]held)} }
 
 // of returns, by the name of the document, which of some clusters are held. It calls read if
-// these are others than the last time, or what is on record of them has changed.
+// the clusters differ from the last time, or their records have changed.
 func (h *holds) of(repo string, names []string, read func(names []string) (map[string][]string, error)) (map[string][]string, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -121,9 +121,9 @@ func (h *holds) changed(repo string) {
 	h.by[repo] = held{changes: h.by[repo].changes + 1}
 }
 
-// Freed has the documents and the open pull requests of other repositories looked at again
-// that define a cluster of a name which is free now: they were refused. Rec was the record
-// of the cluster that had it.
+// Freed asks for another look at the documents and the open pull requests of other
+// repositories that define a cluster of a name which is free now: they were refused. Rec
+// was the record of the cluster that had it.
 func (i *Intake) Freed(ctx context.Context, rec holdfast.ClusterRecord) error {
 	return i.branches.freed(ctx, rec)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 )
 
-// errBusy: something has to end first. errTaken: there is something
-// under the new name that must not be lost.
+// errBusy: something has to end first. errTaken: the new name has something that must
+// not be lost.
 var (
 	errBusy  = errors.New("a run is running, or a state is to be saved")
 	errTaken = errors.New("the new name is not free")

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/journal"
 )
 
-// A list of what was completed is taken for whole if it has fewer entries than it may have.
+// A list of what was completed counts as whole if it has fewer entries than it may have.
 var _ = [1]int{}[journal.MaxCompleted-holdfast.MaxCompleted]
 
 // nameSum is what a plan document appends to an address that has a secret in it.

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
-// validate prepares the root module and has the engine check it.
+// validate prepares the root module and lets the engine check it.
 func (t *attempt) validate(ctx context.Context) error {
 	t.begin(stepPrepare)
 	if err := t.unpackBundle(ctx); err != nil {
@@ -111,9 +111,9 @@ func (t *attempt) awaitLeave(ctx context.Context) error {
 	}
 }
 
-// rescueState looks for the state that an engine could not save, keeps it and
-// tries to push it. It returns the failure, completed by what came of that. A state
-// that cannot be kept, for whatever reason, stays where the engine left it.
+// rescueState looks for the state that an engine could not save, keeps it and tries to
+// push it. It returns the failure, completed by the result. A state that cannot be
+// kept, for whatever reason, stays where the engine left it.
 func (t *applying) rescueState(ctx context.Context, ended error) error {
 	left := filepath.Join(t.root, protocol.ArtefactErrored)
 	if found, err := t.openLeft(left, workspace.MaxState); errors.Is(err, os.ErrNotExist) {
@@ -133,7 +133,7 @@ func (t *applying) rescueState(ctx context.Context, ended error) error {
 			"`holdfast state push CLUSTER FILE` pushes it from there.", t.exec.spaces.OwnDir(t.a.AttemptRef), err)
 	}
 	if !t.a.OwnState {
-		// Another run would begin with the old state, and make everything twice.
+		// Another run would begin with the old state, and create everything twice.
 		known.Cause, known.Transient = holdfast.CauseStateUnsaved, false
 		known.Hint = hintUnsaved
 		return known

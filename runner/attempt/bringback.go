@@ -15,11 +15,10 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
-// bringBack lays the workspace out again and puts into it the files that the plan
-// has made in the folders of the bundle, such as archives that the apply uploads, as
-// far as the code or the plan names them. Others, which nobody has reviewed, could be
-// picked up by reviewed programs: a module next to a script that is found by its name,
-// or a file in a folder that is gone through.
+// bringBack lays the workspace out again and puts into it the files that the plan has made in the
+// folders of the bundle, such as archives that the apply uploads, as far as the code or the plan
+// names them. Others, which nobody has reviewed, could be picked up by reviewed programs: a module
+// next to a script that is found by its name, or a file in a folder that is gone through.
 func (t *applying) bringBack(ctx context.Context) error {
 	if err := t.renew(ctx); err != nil {
 		return err
@@ -49,8 +48,7 @@ func (t *applying) bringBack(ctx context.Context) error {
 	return t.exec.spaces.Discard(filepath.Join(t.dir, leftDir))
 }
 
-// engineReads reports whether an engine takes a file or folder of that name for
-// something that tells it what to do.
+// engineReads reports whether an engine would read instructions from a file or folder of that name.
 func engineReads(name string) bool {
 	return modulecode.IsFile(name) || strings.HasSuffix(name, ".tfvars") || strings.HasSuffix(name, ".tfvars.json") ||
 		slices.Contains([]string{

@@ -20,7 +20,7 @@ const (
 	askReview = 20 * time.Second
 )
 
-// destroys reports whether the attempt is about the destruction of everything.
+// destroys reports whether the attempt destroys everything, or plans that.
 func (t *attempt) destroys() bool {
 	return t.a.Kind == holdfast.RunDestroy || t.a.Destroy && t.a.Kind == holdfast.RunPlan
 }

@@ -1,4 +1,5 @@
-// What an attempt is of, before its engine starts: bundle, engine, backend, secrets.
+// What an attempt is made of, before its engine starts: bundle, engine, backend,
+// secrets.
 
 package attempt
 
@@ -41,9 +42,9 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 }
 
 // checkWriter refuses an engine that nobody has named for a state that the other one
-// has written: a cluster that is taken over from elsewhere, or of which no apply has
-// ended yet, would be converted by the next one. For a cluster that was applied here it
-// is known who wrote it.
+// has written: that of a cluster that is taken over from elsewhere, or of which no
+// apply has ended yet, would be converted by the next one. For a cluster that was
+// applied here it is known who wrote it.
 func (t *planning) checkWriter(state []byte) error {
 	if t.a.Exact || t.a.Engine.Name != "" || t.a.PinName != "" {
 		return nil

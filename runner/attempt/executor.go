@@ -52,8 +52,8 @@ type Engines struct {
 	// adds. Nil means PATH, HOME, TMPDIR, LANG and the engine.NetworkVariables of this process,
 	// with those that Pass and Secret name.
 	Env map[string]string
-	// Pass names further variables of this process that engines get, and Secret such whose
-	// values are taken out of all that people read.
+	// Pass names further variables of this process that engines get, and Secret those
+	// whose values are removed from all that people read.
 	Pass, Secret []string
 }
 
@@ -74,8 +74,8 @@ type Waits struct {
 
 // Limits bound what attempts make.
 type Limits struct {
-	// Log bounds the bytes of an attempt's log; what is in the middle of a
-	// longer one is left out. Zero means 64 MiB.
+	// Log bounds the bytes of an attempt's log; the middle of a longer one is left out.
+	// Zero means 64 MiB.
 	Log int64
 	// Bundle bounds the unpacked bundle in bytes; zero means 1 GiB.
 	Bundle int64
@@ -169,7 +169,7 @@ func (e *Executor) Exposes(path string) string {
 	return e.mode().Exposes(path, slices.Concat(e.opts.Isolation.Writable, e.readOnly(e.opts.Engines.Env))...)
 }
 
-// passable is the mode of folders that lead to what engines are given.
+// passable is the mode of folders on the way to what engines are given.
 func (e *Executor) passable() fs.FileMode {
 	if e.mode().OwnUser() && !e.mode().OwnRoot() {
 		return 0o711
@@ -177,8 +177,8 @@ func (e *Executor) passable() fs.FileMode {
 	return 0o700
 }
 
-// makeFolders makes those of WorkDir. Engines that are other users and see the
-// machine's file system pass through them to what is theirs.
+// makeFolders makes the folders of WorkDir. Engines that are other users and see the
+// machine's file system pass through them to their own files.
 func (e *Executor) makeFolders() error {
 	mode := e.passable()
 	for _, name := range []string{"", sharedDir, enginesDir} {
@@ -257,10 +257,9 @@ func (e *Executor) Execute(ctx context.Context, a protocol.Assignment, s Session
 	return e.execute(ctx, a, s, (*attempt).run)
 }
 
-// Validate has the engine check the root module of an assignment, with its
-// providers and without its backend: nothing is planned, and no value of a
-// variable is looked at. The result is RunNoChanges if it is valid. Otherwise it
-// is as Execute.
+// Validate lets the engine check the root module of an assignment, with its providers
+// and without its backend: nothing is planned, and no value of a variable is looked at.
+// The result is RunNoChanges if it is valid. Otherwise it is as Execute.
 func (e *Executor) Validate(ctx context.Context, a protocol.Assignment, s Session) protocol.Result {
 	return e.execute(ctx, a, s, (*attempt).validate)
 }
@@ -293,7 +292,7 @@ func (e *Executor) execute(ctx context.Context, a protocol.Assignment, s Session
 	return t.finish()
 }
 
-// tidy shuts and removes what a dead predecessor left half done.
+// tidy makes inaccessible and removes what a dead predecessor left half done.
 func (e *Executor) tidy() {
 	e.spaces.Shut()
 	engine.RemoveLeftovers(filepath.Join(e.opts.WorkDir, enginesDir))

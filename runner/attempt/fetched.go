@@ -157,7 +157,7 @@ func (t *initializing) keepModules(ctx context.Context) error {
 	return t.put(ctx, protocol.ArtefactModules, bytes.NewReader(data))
 }
 
-// fetchedModules returns what there is to say of the modules in a folder.
+// fetchedModules returns what is known of the modules in a folder.
 func fetchedModules(f initcache.Folder) map[string]plan.Module {
 	if len(f.Each) == 0 {
 		return nil

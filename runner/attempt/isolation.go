@@ -25,17 +25,17 @@ type Isolation struct {
 	// each attempt that is executed has one for itself, in modes that have a user
 	// for each.
 	FirstUser, Slots int
-	// Unavailable is why nothing that may be used works here: no attempt is
-	// executed. Nil: something does.
+	// Unavailable is why no allowed mode works here: no attempt is executed. Nil: one
+	// does.
 	Unavailable error
-	// OneUser: plans and applies are one user's, so that a weak mode is too weak
-	// for applies.
+	// OneUser: plans and applies run as one user, so that a weak mode is too weak for
+	// applies.
 	OneUser bool
 	// ReadOnly and Writable are absolute paths that engines find besides what every
 	// engine needs.
 	ReadOnly, Writable []string
-	// Policies evaluates policies, which nobody trusts either, over plans; nil: this agent
-	// evaluates none, and nothing that needs them is applied.
+	// Policies evaluates policies, which are not trusted either, over plans; nil: this
+	// agent evaluates none, and nothing that needs them is applied.
 	Policies Policies
 }
 

@@ -29,8 +29,8 @@ const (
 	leftDir    = "left"          // the workspace as the plan has left it
 )
 
-// layOut makes the workspace again: no engine has been in it. What an engine of
-// this attempt has made in the former one is gone.
+// layOut makes the workspace again: no engine has been in it. What an engine of this
+// attempt had made in the former one is gone.
 func (t *space) layOut(ctx context.Context) error {
 	if err := folders.Remove(ctx, t.work); err != nil {
 		return fmt.Errorf("clear workspace: %w", err)
@@ -123,7 +123,8 @@ func (t *space) changedBy(ctx context.Context, left string) (changed string, err
 	return planfile.Changed(ctx, t.bundle, filepath.Join(left, filepath.Base(t.bundle)), lock)
 }
 
-// tooLarge makes err one of what a run has made in its workspace, if it is.
+// tooLarge explains err as one about the size of what a run has made in its workspace,
+// if it is.
 func tooLarge(err error) error {
 	if !errors.Is(err, folders.ErrBounds) {
 		return err
@@ -153,7 +154,7 @@ func (t *space) give(ctx context.Context) error {
 }
 
 // writeConfig writes the attempt's copy of the engines' configuration, if it has one,
-// the first time that a workspace is given away.
+// the first time that a workspace is given to an engine.
 func (t *space) writeConfig() error {
 	config := t.config()
 	if config == "" {

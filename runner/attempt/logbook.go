@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
-// logbook is what an attempt says: its log, without secrets, and its steps.
+// logbook is the output of an attempt: its log, without secrets, and its steps.
 type logbook struct {
 	session Reports
 	keeper  ProgressKeeper // nil: the progress of an apply is not kept

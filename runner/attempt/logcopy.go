@@ -43,8 +43,8 @@ func (c *logCopy) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
-// mask has what is secret by now overwritten in the log, ends the copy, and returns how
-// many places that were.
+// mask overwrites what is secret by now in the log, ends the copy, and returns how many
+// places that were.
 func (c *logCopy) mask(r *redact.Redactor) (int, error) {
 	if c.kept == nil {
 		return 0, nil

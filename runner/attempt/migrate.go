@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
-// side is with which place of its state an attempt works.
+// side is the place of its state that an attempt works with.
 type side int
 
 // The sides.
@@ -30,7 +30,7 @@ const (
 	sideFormer             // where it said before
 )
 
-// migrating is what moves a state, as package migration has it done.
+// migrating executes, for package migration, what moves a state.
 type migrating struct {
 	*attempt
 
@@ -52,7 +52,7 @@ func (t *migrating) AwaitLeave(ctx context.Context) error { return t.awaitLeave(
 // Say writes a line into the log.
 func (t *migrating) Say(format string, args ...any) { t.say(format, args...) }
 
-// beginMigration has the attempt begin with the current place of the state.
+// beginMigration makes the attempt begin with the current place of the state.
 func (t *attempt) beginMigration(move holdfast.StateMove) {
 	t.backend.side = sideFormer
 	if move.Copied {
@@ -61,7 +61,7 @@ func (t *attempt) beginMigration(move holdfast.StateMove) {
 	t.useSide(move)
 }
 
-// useSide has the attempt reach the state as its side has it.
+// useSide makes the attempt use the state at its side.
 func (t *attempt) useSide(move holdfast.StateMove) {
 	at := move.To
 	if t.backend.side == sideFormer {
@@ -73,8 +73,8 @@ func (t *attempt) useSide(move holdfast.StateMove) {
 	t.watched = own && watches
 }
 
-// layState has the root module say where the state is on the side of the attempt. What it says
-// after a migration is in a file, and what that says before, if anything, is next to it.
+// layState makes the root module name the place of the state on the attempt's side. Its
+// content after a migration is in a file, and the one before, if any, is next to it.
 func (t *space) layState() error {
 	if t.backend.side != sideFormer {
 		return nil
@@ -105,7 +105,7 @@ func (t *migrating) Plan(ctx context.Context) (changes string, err error) {
 		return "", err
 	}
 	if changes = planSummary.FindString(printed.String()); changes == "" {
-		return "", err // 2 is also how a program written in Go ends that was refused memory
+		return "", err // 2 is also the exit code of a Go program that was refused memory
 	}
 	return changes, nil
 }
@@ -150,8 +150,8 @@ func (t *migrating) Turn(ctx context.Context, there bool) error {
 	return (&initializing{attempt: t.attempt}).init(ctx)
 }
 
-// Push has the engine write a state, which is next to the workspace, where the engine can read
-// it, and not write it.
+// Push makes the engine write a state, which is next to the workspace, where the engine can
+// read it, but not write it.
 func (t *migrating) Push(ctx context.Context, state []byte, force bool) error {
 	if len(state) > workspace.MaxState {
 		return &failure.Error{Cause: holdfast.CauseArtefactUnavailable, Err: errors.New("migrate: the state is too large")}

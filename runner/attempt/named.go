@@ -23,7 +23,7 @@ type names struct {
 }
 
 // add records what a text names: the text as a whole, and each piece of it, that has a
-// slash or a dot. A word alone names nothing: words are everywhere.
+// slash or a dot. A single word names nothing: words are everywhere.
 func (n *names) add(text string) {
 	const longest = 4096
 	if len(text) <= longest {

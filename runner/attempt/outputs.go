@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/redact"
 )
 
-// keepApplied keeps the outputs and resources of the state after an apply. That it
-// cannot does not make an apply undone, so it is only logged.
+// keepApplied keeps the outputs and resources of the state after an apply. A failure
+// does not undo the apply, so it is only logged.
 func (t *applying) keepApplied(ctx context.Context) {
 	t.begin(stepOutputs)
 	var found plan.Contents
@@ -32,7 +32,7 @@ func (t *applying) keepApplied(ctx context.Context) {
 }
 
 // whenDiskIsBack does what nobody else would do before the next apply, and tries again
-// for a while as long as it is this machine that cannot.
+// for a while as long as this machine is the cause of failures.
 func (t *applying) whenDiskIsBack(ctx context.Context, do func() error) error {
 	const first, most = 100 * time.Millisecond, 10 * time.Second
 	last := time.Now().Add(artefactTimeout)
@@ -82,7 +82,7 @@ func (t *applying) readContents(ctx context.Context, within time.Duration) (plan
 	return t.pullContents(ctx, within)
 }
 
-// pullContents has the engine read the state, and learns the secrets in it.
+// pullContents lets the engine read the state, and learns the secrets in it.
 func (t *applying) pullContents(ctx context.Context, within time.Duration) (plan.Contents, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()

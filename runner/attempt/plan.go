@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/workspace"
 )
 
-// planning makes the plan, holds it against what the run was given, and keeps it.
+// planning makes the plan, checks it against what the run was given, and keeps it.
 type planning struct{ *attempt }
 
 // makePlan plans, and reads and keeps the plan.
@@ -59,7 +59,8 @@ func (t *planning) makePlan(ctx context.Context) error {
 	return t.readPlan(ctx, printed.String())
 }
 
-// noPlanFile is why there is none: ended is how the engine ended, nil if that was well.
+// noPlanFile is why there is no plan file: ended is how the engine ended, nil if it
+// ended well.
 func (t *planning) noPlanFile(ended error) error {
 	if err := probeSpace(t.dir); failure.DiskFull(err) {
 		return &failure.Error{
@@ -68,7 +69,7 @@ func (t *planning) noPlanFile(ended error) error {
 		}
 	}
 	if ended != nil {
-		return ended // 2 is also how a program written in Go ends that was refused memory
+		return ended // 2 is also the exit code of a Go program that was refused memory
 	}
 	return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: errors.New("plan: the engine left no plan file")}
 }

@@ -1,4 +1,4 @@
-// What is in a plan file, held against what the run was given.
+// What is in a plan file, checked against what the run was given.
 
 package attempt
 

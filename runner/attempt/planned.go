@@ -1,4 +1,4 @@
-// The step show: the plan is read, kept, and held against what was reviewed.
+// The step show: the plan is read, kept, and compared with what was reviewed.
 
 package attempt
 

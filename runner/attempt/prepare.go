@@ -131,8 +131,7 @@ func (t *initializing) prepare(ctx context.Context, lock, cliConfig []byte) erro
 	if !t.openPublished(names, fetched) {
 		return errors.New("prepared folder vanished")
 	}
-	// What init has left next to it is nobody's business, and its workspace is an
-	// engine's.
+	// What init has left next to it is not kept, as its workspace belongs to an engine.
 	if err := t.layOut(ctx); err != nil {
 		return err
 	}

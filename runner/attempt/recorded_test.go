@@ -27,8 +27,8 @@ func stateWith(id string) []byte {
 	return fmt.Appendf(nil, `{"version": 4, "resources": [{"mode": "managed", "type": "a", "name": "x", "instances": [%s]}]}`, id)
 }
 
-// Of an engine that has ended by itself, what it was at is in the state it has saved, if
-// that has what the engine has made, and not what there was before.
+// For an engine that has ended on its own, what it was at is in the state it has saved,
+// if that has what the engine has made, and not what there was before.
 func TestNotIn(t *testing.T) {
 	t.Parallel()
 	const one, two, deposed = `{"attributes": {"id": "1"}}`, `{"attributes": {"id": "2"}, "status": "tainted"}`, `{"deposed": "1a2b3c4d", "attributes": {"id": "1"}}`

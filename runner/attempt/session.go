@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-dev/holdfast/protocol"
 )
 
-// Session is what the execution of one attempt asks of its surroundings: the
-// server's side of a run. The agent's goes over the protocol; a plan on a
-// laptop has a local one. It is safe for concurrent use. It can be a StateWriter, a
-// StateWatcher and an idtoken.Source, too.
+// Session is what the execution of one attempt asks of its surroundings: the server's
+// side of a run. An agent's Session uses the protocol; a plan on a laptop has a local
+// one. It is safe for concurrent use. It can be a StateWriter, a StateWatcher and an
+// idtoken.Source, too.
 type Session interface {
 	Artefacts
 	Reports
@@ -22,9 +22,9 @@ type Session interface {
 
 // Artefacts are what runs leave to others.
 type Artefacts interface {
-	// Bundle returns the root module's tar, gzip. What the server has not been able to
-	// give for ten minutes, although it answers, is an error. While it is out of
-	// reach it waits, at most until ctx is done.
+	// Bundle returns the root module's tar, gzip. If the server answers, but cannot
+	// give it for ten minutes, that is an error. While the server is unreachable it
+	// waits, at most until ctx is done.
 	Bundle(ctx context.Context, digest holdfast.Digest) (io.ReadCloser, error)
 	// StoredArtefact returns an artefact of a run of the same cluster, a
 	// holdfast.ErrNotFound if there is none. It waits as Bundle does.
@@ -37,16 +37,16 @@ type Artefacts interface {
 
 // Reports are what is shown of an attempt while it is executed.
 type Reports interface {
-	// Log takes the engine's output, redacted. Writing never waits for the
-	// server and never fails for its sake.
+	// Log takes the engine's output, redacted. Writing never waits for the server and
+	// never fails because of it.
 	Log() io.Writer
 	// Step says what the attempt does now: prepare, init, plan, apply, ...
 	Step(name string)
-	// MayApply reports whether the engine's apply may begin now. Once it has
-	// said true the attempt counts as applying: call it right before the engine
-	// is started, and again after a while if it says false.
+	// MayApply reports whether the engine's apply may begin now. Once it has returned
+	// true the attempt counts as applying: call it right before the engine is started,
+	// and again after a while if it returns false.
 	MayApply() bool
-	// Unkept is why the last MayApply has said false although the server agrees: what has to
+	// Unkept is why the last MayApply returned false although the server agrees: what has to
 	// be on disk before an apply begins could not be written there. Nil: it was not that.
 	Unkept() error
 }
@@ -63,13 +63,13 @@ type StateWriter interface {
 // LogMasker is a Session whose log is stored as it comes: what is known to be secret
 // only later can still be taken out of it.
 type LogMasker interface {
-	// MaskLog has these parts of all that was written to the log overwritten where it
-	// is stored. It is called once at most, after the last Write.
+	// MaskLog overwrites these parts of all that was written to the log where it is
+	// stored. It is called once at most, after the last Write.
 	MaskLog(spans []protocol.LogSpan)
 }
 
-// ProgressKeeper is a Session that outlives its process: whoever brings an attempt to its
-// end that was killed knows what its apply had begun, and what it had completed.
+// ProgressKeeper is a Session that outlives its process: whoever finishes an attempt that
+// was killed knows what its apply had begun, and what it had completed.
 type ProgressKeeper interface {
 	// NoteProgress keeps a line of the apply's output that says so. It never fails: what
 	// cannot be kept is known to be missing. It is called by one goroutine at a time.

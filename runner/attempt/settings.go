@@ -23,12 +23,13 @@ import (
 
 // Init writes down how a backend is configured: its type and arguments, and a hash of
 // them. That is the same for the same code and engine each time, and costs a start of the
-// engine. So an Executor remembers it, and has the engine read the state by it at once.
+// engine. So an Executor remembers it, and lets the engine read the state with it at
+// once.
 //
-// Init does more than that: it looks whether the store is there. Some engines read a
-// store that is gone as one without a state, and would plan to create all of it again. So
-// what is remembered counts only if a state was read by it. Otherwise init is started as
-// if nothing were remembered, and what is wrong is reported as init says it.
+// Init does more than that: it checks that the store exists. Some engines read a store
+// that is gone as one without a state, and would plan to create all of it again. So what
+// is remembered counts only if a state was read by it. Otherwise init is started as if
+// nothing were remembered, and what is wrong is reported as init says it.
 
 // configureBackend makes the root module's own backend ready: by what is remembered of
 // it, otherwise by init.
@@ -98,7 +99,7 @@ func (t *initializing) rememberable() bool {
 	return true
 }
 
-// readByRemembered has the engine read the state by what is remembered of the backend,
+// readByRemembered lets the engine read the state by what is remembered of the backend,
 // and reports whether it did. If not, the workspace is as it was.
 func (t *initializing) readByRemembered(ctx context.Context) (read bool, err error) {
 	if t.settings = t.exec.settings.Get(t.settingsName); t.settings == nil {

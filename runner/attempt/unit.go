@@ -175,8 +175,8 @@ func (r *rendering) use(ctx context.Context, root string, digest holdfast.Digest
 	return r.layOut(ctx)
 }
 
-// elsewhere is why a unit is not planned if its state is somewhere that nobody was told
-// about.
+// elsewhere is why a unit is not planned if its state is somewhere that no
+// configuration names.
 func elsewhere() error {
 	return &failure.Error{
 		Cause: holdfast.CauseInvalidConfiguration, Err: terragrunt.ErrElsewhere,

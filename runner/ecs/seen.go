@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// goneKept is how long a task that has ended, or that ECS does not know any longer, is
-	// listed at least, with what was last known of it: lists of ECS lag behind.
+	// goneKept is how long a task that has ended, or that ECS no longer knows, is listed
+	// at least, with what was last known of it: lists of ECS lag behind.
 	goneKept = 10 * time.Minute
 	// A task is taken for gone when ECS does not know it several times in a row, and one that it
 	// has never shown only after a while: for a moment it does not know what it has started.

@@ -112,7 +112,7 @@ var said = map[string]struct {
 	"nothing that is known": {"Error: something odd\n\nIt happened again.", "EngineFailed", false, "engine's message"},
 	"no error at all":       {"it just ended\n", "EngineFailed", false, "engine's message"},
 
-	// Several: what will not pass by itself decides.
+	// Several: the one that is not transient decides.
 	"one passes and one does not": {"Error: creating x: ThrottlingException: Rate exceeded\n\nError: creating y: AccessDenied: no\n", "Permission", false, "permission"},
 	"both pass":                   {"Error: creating x: ThrottlingException: Rate exceeded\n\nError: Get \"https://y\": dial tcp 1.2.3.4:443: i/o timeout\n", "Throttled", true, "rate"},
 	"a warning says nothing":      {"Warning: Deprecated: connection refused\n\nError: Invalid index\n\nThe given key does not identify an element.", "InvalidConfiguration", false, "correct"},

@@ -61,7 +61,7 @@ func (l *Launches) Listen(ctx context.Context) error {
 		_, err := l.ask(ctx, "news", protocol.LaunchRequest{Wait: newsWait}, nil)
 		pause := newsPause
 		if err != nil {
-			pause = 5 * time.Second // the looks go on, and say what is wrong
+			pause = 5 * time.Second // the looks continue, and say what is wrong
 		}
 		l.mu.Lock()
 		close(l.freed)

@@ -429,7 +429,8 @@ func TestURLStays(t *testing.T) {
 	if _, err := party.Verify(t.Context(), "sts.amazonaws.com", issue(t, after, planOf("payments"))); err != nil {
 		t.Errorf("token of the new URL: %v", err)
 	}
-	// A replica that still has the former one, and has issued nothing yet, must not go on.
+	// A replica that still has the former one, and has issued nothing yet, must not
+	// continue.
 	if _, err := issuer.New(t.Context(), options(store)); !errors.As(err, &refusal) {
 		t.Errorf("New() with the former URL = %v, want a MovedError", err)
 	}

@@ -22,7 +22,7 @@ const (
 // Page is what the login page shows.
 type Page struct {
 	Error    string // why the last try failed; empty: there was none, or it did not
-	Next     string // the path to go on to
+	Next     string // the path to continue to
 	Provider string // the identity provider's name; empty: there is none
 	Insecure bool   // browsers refuse the cookie here: it is plain HTTP, and not this machine
 	Code     string // begins a session once somebody says so, without anything else; empty: there is none
@@ -111,7 +111,8 @@ func (p pages) postLogout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, LoginPath, http.StatusSeeOther)
 }
 
-// LocalPath is a path of this server that somebody asked to go on to; / for anything else.
+// LocalPath is a path of this server that somebody asked to continue to; / for anything
+// else.
 func LocalPath(next string) string {
 	u, err := url.Parse(next)
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/templates/location"
 )
 
-// bindings holds clusters to what their repository and path may define.
+// bindings limits clusters to what their repository and path may define.
 func bindings(cfg *config.Config) func(repo string, c holdfast.Cluster, stateLocation string) error {
 	allow := make(map[string][]config.Allow)
 	for _, r := range cfg.Repositories {
@@ -83,8 +83,8 @@ func varied(cfg *config.Config) []string {
 	})
 }
 
-// leadsTo is to which store of states an entry's variable leads, and whether it has the
-// variable. A secret is known by where it is.
+// leadsTo is the store of states to which an entry's variable leads, and whether it has
+// the variable. A secret is identified by its place.
 func leadsTo(entry config.Credential, name string) (leads string, bound bool) {
 	if s, secret := entry.Secrets[name]; secret {
 		return fmt.Sprintf("secret %q %q", s.File, s.Env), true
@@ -146,8 +146,8 @@ func secretSources(cfg *config.Config) func(c holdfast.Cluster, kind holdfast.Ru
 	}
 }
 
-// credentials gathers the environment of a run from the entries that match. What
-// cannot be read is missing; where it was to be is for the log only.
+// credentials gathers the environment of a run from the entries that match. What cannot
+// be read is missing; where it should be is only logged.
 func credentials(cfg *config.Config, logger *slog.Logger) func(c holdfast.Cluster, kind holdfast.RunKind) (protocol.Credentials, error) {
 	return func(c holdfast.Cluster, kind holdfast.RunKind) (protocol.Credentials, error) {
 		out := protocol.Credentials{Env: make(map[string]string)}

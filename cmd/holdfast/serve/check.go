@@ -25,7 +25,8 @@ import (
 func Check(ctx context.Context, cfg *config.Config, now time.Time) error {
 	wrong, _ := certificateFaults(cfg.Server, now)
 	wrong = append(wrong, keyFaults(cfg.Encryption)...)
-	// Who is not root cannot say whom agents of a server that is root run as.
+	// Without root, nobody can say which users the agents of a server that is root run
+	// as.
 	if accounts, err := agentAccounts(cfg.Agent); err == nil {
 		wrong = append(wrong, slotUsersFault(cfg.Agent, accounts))
 	}

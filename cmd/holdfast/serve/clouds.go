@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/issuer/claims"
 )
 
-// provesItself reports whether the server shows tokens of its own to the cloud of such a
+// provesItself reports whether the server shows its own tokens to the cloud of such a
 // runner.
 func provesItself(t runnerspec.Type) bool {
 	return t == runnerspec.KubernetesGKE || t == runnerspec.KubernetesEKS || t == runnerspec.ECS
@@ -86,8 +86,8 @@ func (s launches) runnerToken(name string) func(ctx context.Context, audience st
 	}
 }
 
-// describeRunnerTokens is who the server is when it starts runs, for whoever registers
-// it.
+// describeRunnerTokens describes the server's identity when it starts runs, for
+// registering it.
 func describeRunnerTokens() string {
 	return fmt.Sprintf("runners of types %s, %s, %s: subject %s\n",
 		runnerspec.KubernetesGKE, runnerspec.KubernetesEKS, runnerspec.ECS, claims.RunnerSubject("")+"NAME")

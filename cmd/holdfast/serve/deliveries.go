@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// recorder keeps what became of webhooks. A delivery does not wait for that: it is written
+// recorder keeps the results of webhooks. A delivery does not wait for that: it is written
 // with others, and given up if the database does not keep up.
 type recorder struct {
 	store interface {

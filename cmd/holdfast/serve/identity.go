@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// loadOrCreateIdentity names a server among replicas by what is in a file of
-// its data folder. The host's name would not do: it is another one after each
-// start in a container, and the leases of the former one would still hold.
+// loadOrCreateIdentity names a server among replicas by what is in a file of its data
+// folder. The host's name is not usable: it differs after each start in a container,
+// and the leases of the former one would still hold.
 func loadOrCreateIdentity(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if name := strings.TrimSpace(string(data)); err == nil && name != "" {

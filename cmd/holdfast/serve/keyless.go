@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/issuer/claims"
 )
 
-// openIssuer makes the server an issuer of tokens, if it is to be one.
+// openIssuer makes the server an issuer of tokens, if configured.
 func (s *services) openIssuer(ctx context.Context) error {
 	c := s.cfg.Server.Issuer
 	if c.URL == "" {
@@ -90,8 +90,8 @@ func branchOrigin(cfg *config.Config, name string) claims.Origin {
 	return origin
 }
 
-// identities are whom runs of a kind of a cluster can prove to be: of each kind that which the
-// last entry says that matches.
+// identities are the identities that runs of a kind of a cluster can prove: one of each kind,
+// from the last entry that matches.
 func identities(cfg *config.Config, c holdfast.Cluster, kind holdfast.RunKind) protocol.Identities {
 	var out protocol.Identities
 	for _, entry := range boundTo(cfg, c, kind) {
@@ -126,7 +126,7 @@ func identities(cfg *config.Config, c holdfast.Cluster, kind holdfast.RunKind) p
 }
 
 // checkIdentities returns why a run must not start with its identities: variables that other
-// entries give it would be used instead, or Google would not take its subject.
+// entries give it would be used instead, or Google would not accept its subject.
 func checkIdentities(of protocol.Identities, env map[string]string, c holdfast.Cluster, kind holdfast.RunKind) error {
 	for _, identity := range []struct {
 		kind string

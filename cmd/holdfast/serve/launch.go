@@ -22,7 +22,7 @@ var launching = map[runnerspec.Type]bool{
 // launches is how a server launches runs.
 type launches struct{ *services }
 
-// newPool has the runs of runners launched that start something for each.
+// newPool launches the runs of runners that start something for each run.
 func (s launches) newPool() (*launch.Pool, error) {
 	return launch.NewPool(launch.PoolOptions{
 		Runners: launchingRunners{s}, Open: s.openJobs, Secrets: s.secretsOf, Dispatcher: dispatch.Launches{Dispatcher: s.reconciler.Dispatcher()}, Runs: s.store,
@@ -61,7 +61,7 @@ func (l launchingRunners) LaunchingRunners(ctx context.Context) ([]launch.Launch
 	return list, nil
 }
 
-// mayBeLeftSince is since when something that was started may still be there.
+// mayBeLeftSince is the time since which something that was started may still exist.
 func (s launches) mayBeLeftSince() time.Time {
 	const stopping = 15 * time.Minute // what is stopped takes a while, too
 	return s.clock.Now().Add(-s.cfg.Jobs.StartTimeout - s.cfg.Runs.Timeout - s.cfg.Jobs.Grace - stopping)
@@ -112,7 +112,7 @@ func (s launches) openJobs(ctx context.Context, r runnerspec.Runner) (launch.Job
 	return cluster, cluster.Run, nil
 }
 
-// agentStart is what agents are started with that this server starts.
+// agentStart is what this server starts agents with.
 func (s launches) agentStart() (kubernetes.Agent, error) {
 	agent, err := s.launchedAgent()
 	return kubernetes.Agent{

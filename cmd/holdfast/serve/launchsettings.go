@@ -55,7 +55,7 @@ func (s launches) launchedAgent() (protocol.LaunchedAgent, error) {
 	return agent, nil
 }
 
-// installation tells our Jobs from those of other servers.
+// installation distinguishes our Jobs from those of other servers.
 func (s launches) installation() string {
 	return hex.EncodeToString(s.keys.Derive("installation"))[:16]
 }

@@ -73,8 +73,8 @@ func (s *services) agentCommand(binary string, agent *localAgent) local.Command 
 	return local.Command{Binary: binary, Args: args, Env: s.agentEnv(), Input: agent.token}
 }
 
-// outfit chooses as whom an agent is started. If the server is root that is best the
-// account that is there for it, in a user namespace: outside it is not root, and it can
+// outfit chooses the user of an agent. If the server is root, the best choice is the
+// account that exists for it, in a user namespace: outside it is not root, and it can
 // still give each run its own user. Otherwise the agent is root; or just the account,
 // if nothing should keep engines from it.
 func (s *services) outfit(ctx context.Context, agent *localAgent, opts local.Options) (local.Options, error) {

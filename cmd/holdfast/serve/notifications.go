@@ -15,14 +15,14 @@ import (
 	"github.com/holdfast-dev/holdfast/server"
 )
 
-// signals is what is seen of a server elsewhere: its counts, traces and messages.
+// signals is what a server sends elsewhere: its metrics, traces and messages.
 type signals struct {
 	metrics  *telemetry.Metrics
 	tracer   *telemetry.Tracer   // nil: nothing is traced
 	notifier *notifying.Notifier // nil: there are no channels
 }
 
-// openNotifier makes who notifies channels; nobody does without channels.
+// openNotifier makes the notifier of channels; nil without channels.
 func openNotifier(s *services, opts *reconciler.Options) error {
 	if len(s.cfg.Notifications) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func openNotifier(s *services, opts *reconciler.Options) error {
 	return nil
 }
 
-// leastSecret is how long a secret is at least that is looked for in templates.
+// leastSecret is the length from which a secret is looked for in templates.
 const leastSecret = 8
 
 // templateSecrets finds the templates of channels that have the value of a secret in them:

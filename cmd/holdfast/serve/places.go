@@ -54,7 +54,7 @@ func privatePlaces(cfg *config.Config) []place {
 }
 
 // exposedPlaces returns an error for each of the places that engines of a mode can read as
-// they have the server's user. They find shown besides what every engine does.
+// they have the server's user. They find shown in addition to what every engine finds.
 func exposedPlaces(places []place, mode sandbox.Mode, shown []string) (faults []error) {
 	var named []string
 	for _, p := range places {

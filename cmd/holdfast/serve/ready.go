@@ -14,8 +14,8 @@ import (
 
 // Everybody may read what follows, code in a run too: it names neither agents nor paths.
 
-// waitsFor is what keeps the server from being ready: repositories that were not
-// read yet, and agents of its own that do not live.
+// waitsFor is what keeps the server from being ready: repositories that were not read
+// yet, and its own agents that are dead.
 func (s *services) waitsFor() []string {
 	var out []string
 	for _, repo := range s.reconciler.Ready() {

@@ -57,8 +57,8 @@ func (w *redisWatch) look(ctx context.Context) error {
 	return err
 }
 
-// problem is what is wrong with Redis, without addresses: everybody may read it. It is
-// empty if nothing is, and without Redis.
+// problem is what is wrong with Redis, without addresses, as everybody may read it. It
+// is empty if nothing is wrong, and without Redis.
 func (w *redisWatch) problem() string {
 	if w == nil {
 		return ""

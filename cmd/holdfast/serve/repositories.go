@@ -86,8 +86,8 @@ func (w *repositories) look(ctx context.Context) (wait time.Duration) {
 	return wait
 }
 
-// judge logs what is wrong with a repository, once, and has posted what was given up
-// meanwhile when it is mended. It reports whether something is wrong.
+// judge logs what is wrong with a repository, once, and asks to post what was given up
+// meanwhile when that is over. It reports whether something is wrong.
 func (w *repositories) judge(ctx context.Context, repo string, found github.Repository, err error) bool {
 	before := w.trouble[repo]
 	switch {

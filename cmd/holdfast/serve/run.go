@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/local"
 )
 
-// listenError says what to do about an address that cannot be had.
+// listenError says what to do about an address that cannot be used.
 func listenError(err error) error {
 	const change = "choose another under server in holdfast.yaml"
 	switch {
@@ -41,14 +41,14 @@ type Options struct {
 	Version string           // of the binary, for people
 	Log     io.Writer        // where the log is written
 	Now     func() time.Time // nil means time.Now
-	// Hurry has do called when whoever asked the server to stop asks again: it waits
-	// for runs no longer then. stop ends that. Nil means nobody does.
+	// Hurry calls do when the server is asked to stop a second time: then it no longer
+	// waits for runs. stop ends that. Nil means that nobody asks.
 	Hurry func(do func()) (stop func())
 }
 
-// Run runs a server until ctx is done. Then it takes nothing more in, lets
-// runs finish within the grace, interrupts what is left, says how they ended, and
-// closes the agents' listener last: until then states and results can still come in.
+// Run runs a server until ctx is done. Then it accepts nothing more, lets runs finish
+// within the grace, interrupts what is left, says how they ended, and closes the
+// agents' listener last: until then states and results can still come in.
 func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	logger := newLogger(opts.Log, cfg.Telemetry)
 	began := time.Now()
@@ -114,7 +114,7 @@ func Run(ctx context.Context, cfg *config.Config, opts Options) error {
 	closeIntake()
 	s.reconciler.Leave(graceful) // other replicas go on at once
 	s.finishRuns(last, graceful, own, logger)
-	// Their results are reported before we go; what waits for longer waits for the next start.
+	// Their results are reported before we stop; anything later waits for the next start.
 	s.reconciler.WorkOff(graceful, stopping.Add(-justNow))
 	stopReconciling()
 	closeAgents()
@@ -133,7 +133,7 @@ func newLogger(w io.Writer, t config.Telemetry) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// besides has those parts run whose end is not the server's.
+// besides runs the parts whose end does not end the server.
 func besides(intake, reconcile, agents context.Context, s *services, g *errgroup.Group) {
 	part := func(run func()) {
 		g.Go(func() error {
@@ -184,8 +184,8 @@ func (s *services) finishWork(graceful context.Context, g *errgroup.Group, abort
 	}
 }
 
-// finishRuns lets the local agents bring their runs to an end within the grace,
-// and interrupts them after that.
+// finishRuns lets the local agents finish their runs within the grace, and interrupts
+// them after that.
 func (s *services) finishRuns(ctx, graceful context.Context, agents []*local.Process, logger *slog.Logger) {
 	var g errgroup.Group
 	for _, agent := range agents {
@@ -241,7 +241,7 @@ func (s *services) sweep(ctx context.Context) error {
 	}
 }
 
-// keepHouse does what nobody asks for, while the server works.
+// keepHouse does the periodic work that nobody asks for, while the server works.
 func (s *services) keepHouse(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return s.sweep(ctx) })
 	g.Go(func() error { return watchBlobs(ctx, s.store) })
@@ -253,7 +253,7 @@ func (s *services) keepHouse(ctx context.Context, g *errgroup.Group) {
 }
 
 // watchBlobs asks the bucket for a sign of life now and then, more often while it gives
-// none: /readyz must not show for long what is over.
+// none: /readyz must not show for long a problem that is over.
 func watchBlobs(ctx context.Context, store *datastore.Store) error {
 	for {
 		pause := time.Minute

@@ -38,7 +38,7 @@ func runnerGrants(cfg *config.Config) reconciler.RunnerGrants {
 	}
 }
 
-// checkRunner finds what only those know who start the agents of a runner.
+// checkRunner finds faults that only the part that starts a runner's agents can know.
 func checkRunner(cfg *config.Config) func(runnerspec.Runner) []runnerspec.FieldFault {
 	return func(r runnerspec.Runner) []runnerspec.FieldFault {
 		var faults []runnerspec.FieldFault

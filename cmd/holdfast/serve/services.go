@@ -99,8 +99,8 @@ func (s *services) openTraces(ctx context.Context) error {
 	return nil
 }
 
-// openFolders makes dataDir. It may be passed through by the agent's user, and
-// is otherwise nobody's business.
+// openFolders makes dataDir. The agent's user may pass through it; nobody else has
+// access.
 func (s *services) openFolders(ctx context.Context) error {
 	mode := fs.FileMode(0o700)
 	accounts, err := agentAccounts(s.cfg.Agent)
@@ -145,7 +145,8 @@ func (s *services) warnOfNoIsolation() {
 	}
 }
 
-// demanded are the modes of which agents must have one to get runs; nil: any, or none.
+// demanded are the isolation modes one of which agents must have to get runs; nil: any,
+// or none.
 func (s *services) demanded() []string {
 	if !isolates(s.cfg) {
 		return nil
@@ -370,7 +371,8 @@ func (s *services) openReconciler(ctx context.Context) error {
 	return nil
 }
 
-// linkPages has reports lead to pages of this server, if holdfast.yaml says where it is.
+// linkPages makes reports link to pages of this server, if holdfast.yaml has its
+// address.
 func linkPages(url string, reports *reconciler.Reports) {
 	site := strings.TrimRight(url, "/")
 	if site == "" {

@@ -185,8 +185,8 @@ func (r *Repo) Archive(archived bool) {
 	r.archived = archived
 }
 
-// Hide makes the repository one that nobody finds: it was deleted, or the token may
-// not see it any longer. Its webhook is silent meanwhile.
+// Hide makes the repository one that nobody finds: it was deleted, or the token may no
+// longer see it. Its webhook is silent meanwhile.
 func (r *Repo) Hide(hidden bool) {
 	r.s.mu.Lock()
 	defer r.s.mu.Unlock()

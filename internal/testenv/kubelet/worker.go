@@ -229,7 +229,7 @@ func (w *worker) waiting(reason, message string) core.ContainerStatus {
 	}}
 }
 
-// hold says for what the container waits, until ready says that it need not any longer.
+// hold says for what the container waits, until ready says that it need no longer wait.
 func (w *worker) hold(ctx context.Context, ready func() (reason, message string)) error {
 	said := ""
 	for attempt := 0; ; attempt++ {

@@ -156,8 +156,8 @@ func isolationLabel(mode string) string {
 	}
 }
 
-// heldProviders are those whose runs wait for their cloud. A provider that is
-// held no more has no series.
+// heldProviders are those whose runs wait for their cloud. A provider that is no longer
+// held has no series.
 type heldProviders struct {
 	desc *prometheus.Desc
 	now  func() time.Time

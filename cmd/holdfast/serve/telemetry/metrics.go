@@ -35,7 +35,7 @@ type Metrics struct {
 	held       *heldProviders
 }
 
-// New makes metrics in which nothing has happened. The time is that of the records.
+// New makes metrics with nothing counted yet. The time is that of the records.
 func New(now func() time.Time) *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "holdfast", Name: name, Help: help}, labels)
@@ -112,7 +112,7 @@ func (m *Metrics) Posted(kind outgoing.PostKind, ok bool) {
 // GaveUp counts what a code host refused for good.
 func (m *Metrics) GaveUp(kind outgoing.PostKind) { m.givenUp.WithLabelValues(string(kind)).Inc() }
 
-// ProviderHeld says until when runs wait for a cloud; with the zero time, none do.
+// ProviderHeld records until when runs wait for a cloud; with the zero time, none do.
 func (m *Metrics) ProviderHeld(provider string, until time.Time) { m.held.hold(provider, until) }
 
 // Delivered counts a webhook delivery, and adds how long its answer took.
