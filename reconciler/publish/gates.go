@@ -1,4 +1,4 @@
-// Conditions of an apply, for who asks about a pull request elsewhere than in its comment.
+// Conditions of an apply, for callers that ask elsewhere than in a pull request's comment.
 
 package publish
 
