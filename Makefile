@@ -24,10 +24,10 @@ PROGRAMS += github.com/versity/versitygw/cmd/versitygw@v1.8.0 github.com/fsouza/
 OPENTOFU := v1.12.6
 TERRAGRUNT := v1.1.0
 
-.PHONY: help build test test-kubernetes test-terragrunt test-console test-fast check lint unit e2e soak fuzz bench bench-table picture comments screenshots console-lib house demo docs tools needs image clean
+.PHONY: help build test test-kubernetes test-terragrunt test-console test-fast check lint unit e2e soak fuzz bench bench-table picture comments screenshots console-pictures console-lib house demo docs tools needs image clean
 
 help: ## show this
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/holdfast
 	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/holdfast ./cmd/holdfast
@@ -141,6 +141,10 @@ SHOTS ?= $(BIN)/screenshots
 screenshots: ## take pictures of all pages of the console, in both colours; needs Chromium
 	@GO=$(GO) internal/testenv/setup.sh browser
 	$(GO) run ./internal/consoletest/shots -out $(SHOTS)
+
+console-pictures: ## take the pictures of docs/console.md; needs Chromium
+	@GO=$(GO) internal/testenv/setup.sh browser
+	$(GO) run ./internal/consoletest/shots -wide -only fleet,pullrequest,run-failed
 
 console-lib: ## fetch what the console uses of others from npm again; make lint verifies it
 	console/lib.sh fetch

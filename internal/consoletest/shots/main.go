@@ -21,14 +21,15 @@ func main() {
 	out := flag.String("out", "docs/img/console", "folder for the pictures")
 	only := flag.String("only", "", "the names of pages, separated by commas; empty: all")
 	full := flag.Bool("full", false, "whole pages, not what fits into a window")
+	wide := flag.Bool("wide", false, "no pictures of a telephone's width")
 	flag.Parse()
-	if err := shoot(*out, *only, *full); err != nil {
+	if err := shoot(*out, *only, *full, *wide); err != nil {
 		fmt.Fprintln(os.Stderr, "shots:", err)
 		os.Exit(1)
 	}
 }
 
-func shoot(out, only string, full bool) error {
+func shoot(out, only string, full, wide bool) error {
 	handler, err := consoletest.Site(world.Options{})
 	if err != nil {
 		return err
@@ -50,6 +51,9 @@ func shoot(out, only string, full bool) error {
 		{Width: 390, Height: 844, Scheme: "light", Scale: 2},
 		{Width: 390, Height: 844, Scheme: "dark", Scale: 2},
 	} {
+		if wide && look.Width < 1000 {
+			continue
+		}
 		if err := shootAll(browser, server.URL, out, only, full, look); err != nil {
 			return err
 		}
