@@ -70,7 +70,7 @@ func TestSet(t *testing.T) {
 	if err != nil || !strings.Contains(string(flow), `version: 4.3.0`) {
 		t.Errorf("%v\n%s", err, flow)
 	}
-	for _, bad := range []string{"", "x", "=1", "a..b=1", "variables=[", "variables.node_count.x=1"} {
+	for _, bad := range []string{"", "x", "=1", "a..b=1", "variables=[", "variables.node_count.x=1", "variables.node_count=# five", "variables.node_count=5\n---\n6"} {
 		if _, err := edit.Set([]byte(written), "spec", []string{bad}); err == nil {
 			t.Errorf("%q can be set", bad)
 		}
@@ -99,5 +99,43 @@ func TestParts(t *testing.T) {
 	}
 	if got := string(edit.Append(nil, []byte("b: 2\n"))); got != "b: 2\n" {
 		t.Errorf("a new file: %q", got)
+	}
+}
+
+// TestSetLosesNothing: what a change is not about stays, however it is written.
+func TestSetLosesNothing(t *testing.T) {
+	t.Parallel()
+	windows := func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
+	for name, tc := range map[string]struct{ text, set, want string }{
+		"ends of lines": {
+			windows(written), "variables.node_count=5", windows(strings.Replace(written, "node_count: 3     # of", "node_count: 5 # of", 1)),
+		},
+		"ends of lines of a whole document": {
+			windows("spec: {a: 1} # why\n"), "b=2", windows("spec: {a: 1, b: 2} # why\n"),
+		},
+		"a comment of the key before": {
+			"spec:\n  variables:\n    a: 1\n    # of a\n  # of the region\n  region: x\n  provider: y\n", "region=",
+			"spec:\n  variables:\n    a: 1\n    # of a\n  provider: y\n",
+		},
+	} {
+		got, err := edit.Set([]byte(tc.text), "spec", []string{tc.set})
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%s: %v\n%q\nwant\n%q", name, err, got, tc.want)
+		}
+	}
+	anchored := "spec:\n  variables:\n    a: &s small\n    b: *s\n"
+	if got, err := edit.Set([]byte(anchored), "spec", []string{"variables.a=large"}); err == nil || !strings.Contains(err.Error(), "by hand") {
+		t.Errorf("what another key refers to was changed: %v\n%s", err, got)
+	}
+	if got := string(edit.Append([]byte("a: 1\r\n\r\n"), []byte("b: 2\n"))); got != "a: 1\r\n---\r\nb: 2\r\n" {
+		t.Errorf("added: %q", got)
+	}
+	if got := string(edit.Replace(edit.Parts([]byte("a: 1\r\n---\r\nb: 2\r\n")), 1, []byte("c: 3\n"))); got != "a: 1\r\n---\r\nc: 3\r\n" {
+		t.Errorf("replaced: %q", got)
+	}
+	for text, want := range map[string]bool{"": true, "a: 1\n...\n": true, "a: 1\n...\nb: 2\n": false, "a: 1\n...\n# only this\n": true} {
+		if edit.IsOne([]byte(text)) != want {
+			t.Errorf("%q is one document: %v", text, !want)
+		}
 	}
 }

@@ -1,6 +1,12 @@
 package edit
 
-import "bytes"
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"gopkg.in/yaml.v3"
+)
 
 // separator begins a document.
 const separator = "---"
@@ -37,11 +43,23 @@ func Cut(part []byte) (separatorLine, document []byte) {
 	return part[:end], part[end:]
 }
 
+// IsOne reports whether a part has no more than one document. It may have others behind a
+// line "...", which go with it wherever it goes.
+func IsOne(part []byte) bool {
+	decoder := yaml.NewDecoder(bytes.NewReader(part))
+	for range 2 {
+		if err := decoder.Decode(new(yaml.Node)); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+	}
+	return false
+}
+
 // Replace is a file with a document in the place of one of its parts.
 func Replace(parts [][]byte, i int, document []byte) []byte {
 	out := append([][]byte(nil), parts...)
-	line, _ := Cut(out[i])
-	out[i] = append(bytes.Clone(line), document...)
+	line, was := Cut(out[i])
+	out[i] = append(bytes.Clone(line), endedAs(was, document)...)
 	return bytes.Join(out, nil)
 }
 
@@ -61,6 +79,23 @@ func Append(file, document []byte) []byte {
 	if len(bytes.TrimSpace(file)) == 0 {
 		return document
 	}
-	text := bytes.TrimRight(bytes.Clone(file), "\n")
-	return append(append(text, "\n"+separator+"\n"...), document...)
+	text := bytes.TrimRight(bytes.Clone(file), "\r\n")
+	return append(text, endedAs(file, append([]byte("\n"+separator+"\n"), document...))...)
+}
+
+// endedAs is a text with the ends of lines that another one has, if those are all alike.
+func endedAs(other, text []byte) []byte {
+	crlf, lf := []byte("\r\n"), []byte("\n")
+	if !bytes.Contains(other, crlf) {
+		return bytes.ReplaceAll(text, crlf, lf)
+	} else if hasCarriageReturns(other) {
+		return bytes.ReplaceAll(bytes.ReplaceAll(text, crlf, lf), lf, crlf)
+	}
+	return text
+}
+
+// hasCarriageReturns reports whether all lines of a text end as those of Windows do.
+func hasCarriageReturns(text []byte) bool {
+	n := bytes.Count(text, []byte("\r\n"))
+	return n > 0 && n == bytes.Count(text, []byte("\n"))
 }

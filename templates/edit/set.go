@@ -29,6 +29,10 @@ func Set(document []byte, under string, changes []string) ([]byte, error) {
 		return document, nil
 	}
 	var root yaml.Node
+	written := document
+	if hasCarriageReturns(written) {
+		document = endedAs([]byte("\n"), written)
+	}
 	if err := yaml.Unmarshal(document, &root); err != nil {
 		return nil, holdfast.Faults{{File: "document", Message: "it is not valid YAML: " + err.Error()}}
 	}
@@ -58,9 +62,16 @@ func Set(document []byte, under string, changes []string) ([]byte, error) {
 		return nil, fmt.Errorf("write the document: %w", err)
 	}
 	if whole && meansTheSame(spliced, b.Bytes()) {
-		return spliced, nil
+		return endedAs(written, spliced), nil
 	}
-	return b.Bytes(), nil
+	var meant, said any
+	if root.Decode(&meant) != nil || yaml.Unmarshal(b.Bytes(), &said) != nil || !reflect.DeepEqual(meant, said) {
+		return nil, holdfast.Faults{{
+			File: "set", Message: "the document cannot be written with this change",
+			Hint: "edit it by hand: other keys may refer to what it takes away, such as an anchor",
+		}}
+	}
+	return endedAs(written, b.Bytes()), nil
 }
 
 // meansTheSame reports whether two texts are the same as data.
@@ -79,6 +90,9 @@ func read(under, text string) (change, error) {
 	var node yaml.Node
 	if err := yaml.Unmarshal([]byte(value), &node); err != nil {
 		return change{}, fault(keys, "its value is not valid YAML: put a text in quotes")
+	}
+	if node.Kind == 0 && strings.TrimSpace(value) != "" || !IsOne([]byte(value)) {
+		return change{}, fault(keys, "its value is a comment, or several documents: put a text in quotes")
 	}
 	if node.Kind != 0 {
 		c.value = node.Content[0]

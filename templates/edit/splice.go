@@ -84,7 +84,9 @@ func aboveComment(lines [][]byte, key *yaml.Node) int {
 	if key.HeadComment == "" {
 		return first
 	}
-	for first > 1 && bytes.HasPrefix(bytes.TrimSpace(lines[first-2]), []byte("#")) {
+	// One that is written deeper is of the key before.
+	comment := append(bytes.Repeat([]byte(" "), key.Column-1), '#')
+	for first > 1 && bytes.HasPrefix(lines[first-2], comment) {
 		first--
 	}
 	return first
