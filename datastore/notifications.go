@@ -61,8 +61,14 @@ func (s *NotificationStore) notify(ctx context.Context, delay time.Duration, n o
 		if isNew = again == 0; err != nil || !isNew {
 			return err
 		}
+		due := nanos(now.Add(delay))
+		var paused int64 // what waits after a failure makes what is new wait, too
+		err = q.row(ctx, `SELECT COALESCE(MAX(not_before), 0) FROM notifications WHERE ended_at = 0 AND failures > 0 AND channel = ?`, n.Channel).Scan(&paused)
+		if err != nil {
+			return err
+		}
 		if _, err := q.exec(ctx, `INSERT INTO notifications (id, channel, created_at, seen_at, not_before, claimed_until, failures, last_error, ended_at, doc)
-			VALUES (?, ?, ?, ?, ?, 0, 0, '', 0, ?)`, n.ID, n.Channel, nanos(now), nanos(now), nanos(now.Add(delay)), doc); err != nil {
+			VALUES (?, ?, ?, ?, ?, 0, 0, '', 0, ?)`, n.ID, n.Channel, nanos(now), nanos(now), max(due, paused), doc); err != nil {
 			return err
 		}
 		_, err = q.exec(ctx, `UPDATE notifications SET ended_at = ?, last_error = 'too many wait for the channel' WHERE ended_at = 0 AND channel = ?
@@ -150,24 +156,30 @@ func (s *NotificationStore) NotificationsSent(ctx context.Context, ids ...string
 	return nil
 }
 
-// NotificationsFailed records why nothing could be sent to a channel, defers everything that waits
-// for it until notBefore, gives up what has waited for longer than patience, and returns how many
-// of each there are.
+// NotificationsFailed records why nothing could be sent to a channel, and ends the claim of
+// those with the ids. It has everything that waits for the channel wait until notBefore, gives up
+// what has waited for longer than patience, and returns how many of each there are. What
+// somebody else has claimed may be on its way, and is left to them.
 func (s *NotificationStore) NotificationsFailed(
-	ctx context.Context, channel, cause string, notBefore time.Time, patience time.Duration,
+	ctx context.Context, channel, cause string, notBefore time.Time, patience time.Duration, ids ...string,
 ) (waiting, givenUp int, err error) {
 	now := s.now()
 	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
 		if err := q.alone(ctx, ofChannel(channel)); err != nil {
 			return err
 		}
+		for _, id := range ids {
+			if _, err := q.exec(ctx, `UPDATE notifications SET claimed_until = 0 WHERE id = ?`, id); err != nil {
+				return err
+			}
+		}
 		over, err := q.exec(ctx, `UPDATE notifications SET ended_at = ?, claimed_until = 0, failures = failures + 1, last_error = ?
-			WHERE ended_at = 0 AND channel = ? AND created_at <= ?`, nanos(now), cause, channel, nanos(now.Add(-patience)))
+			WHERE ended_at = 0 AND channel = ? AND claimed_until <= ? AND created_at <= ?`, nanos(now), cause, channel, nanos(now), nanos(now.Add(-patience)))
 		if err != nil {
 			return err
 		}
 		left, err := q.exec(ctx, `UPDATE notifications SET claimed_until = 0, failures = failures + 1, last_error = ?, not_before = ?
-			WHERE ended_at = 0 AND channel = ?`, cause, nanos(notBefore), channel)
+			WHERE ended_at = 0 AND channel = ? AND claimed_until <= ?`, cause, nanos(notBefore), channel, nanos(now))
 		waiting, givenUp = int(left), int(over)
 		return err
 	})

@@ -141,13 +141,23 @@ func withoutAddress(err error) error {
 	return errors.New("the request failed")
 }
 
+// shortestSecret is how many bytes a part of an address has at least that may be a secret.
+const shortestSecret = 6
+
 // heard is what an answer says, in a few words of one line, without the address.
 func heard(answer []byte, address string) string {
 	text := strings.ReplaceAll(string(answer), address, "URL")
-	if u, err := url.Parse(address); err == nil && len(u.Path) > 1 {
-		text = strings.ReplaceAll(text, u.Path, "PATH")
-		if u.RawQuery != "" { // where Teams has its signature
-			text = strings.ReplaceAll(text, u.RawQuery, "QUERY")
+	if u, err := url.Parse(address); err == nil {
+		password, _ := u.User.Password()
+		parts := []string{u.EscapedPath(), u.Path, u.RawQuery, password}
+		parts = append(parts, strings.Split(u.Path, "/")...) // hosts name the part that they do not know
+		for _, values := range u.Query() {
+			parts = append(parts, values...) // where Teams has its signature
+		}
+		for _, part := range parts {
+			if len(part) >= shortestSecret {
+				text = strings.ReplaceAll(text, part, "…")
+			}
 		}
 	}
 	return shorten(oneLine(text), 200)

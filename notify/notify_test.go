@@ -299,3 +299,45 @@ func TestTemplates(t *testing.T) {
 		}
 	}
 }
+
+// TestTemplatesThatFail: a template that makes nothing, or not JSON, of one notification keeps
+// no other waiting: that one is sent in the usual words.
+func TestTemplatesThatFail(t *testing.T) {
+	t.Parallel()
+	odd := outgoing.Notification{ID: "ops/1", Channel: "ops", Event: outgoing.NotifyApplied, Cluster: "o-neil", Title: "it's <applied>"}
+	for kind, template := range map[notify.Type]string{
+		notify.Slack: `{{if ne .Cluster "o-neil"}}{{.Title}}{{end}}`, notify.Teams: `{{if eq .Cluster "o-neil"}}{{slice .Title 99}}{{end}}`, notify.Webhook: `{"a": "{{js .Title}}"}`,
+	} {
+		rules := map[notify.Type]func([]byte) error{notify.Slack: slackRules, notify.Teams: teamsRules, notify.Webhook: func(body []byte) error {
+			if !json.Valid(body) {
+				return errors.New("not JSON")
+			}
+			return nil
+		}}[kind]
+		h := serve(t, rules)
+		sent, err := h.channel(t, notify.Options{Type: kind, Template: template}).Send(t.Context(), []outgoing.Notification{odd, hostile(2)})
+		if sent != 2 || err != nil || len(h.got) == 0 || !strings.Contains(string(h.got[0]), "o-neil") {
+			t.Errorf("%s: %d sent, %v: %.2000s", kind, sent, err, h.got)
+		}
+	}
+}
+
+// TestAnswersThatTell: no part of an address that may be a secret is in an error.
+func TestAnswersThatTell(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "unknown token tOkEn123 of \\/services\\/T0000000, signature "+r.URL.Query().Get("sig"))
+	}))
+	t.Cleanup(server.Close)
+	c, err := notify.New(notify.Options{Type: notify.Slack, URL: func() (string, error) { return server.URL + "/services/T0000000/tOkEn123?sig=abc%2Bdefghi", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Send(t.Context(), []outgoing.Notification{hostile(1)})
+	for _, secret := range []string{"tOkEn123", "T0000000", "abc+defghi"} {
+		if err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("%q is in %v", secret, err)
+		}
+	}
+}

@@ -27,29 +27,24 @@ type slackText struct {
 const slackSection = 3000
 
 // slack is a message with a section for each notification.
-func (w *words) slack(notifications []outgoing.Notification, more int) (any, error) {
+func (w *words) slack(notifications []outgoing.Notification, more int) any {
 	message := slackMessage{Text: slackEscape(summary(notifications, more))}
 	add := func(text string) {
 		message.Blocks = append(message.Blocks, slackBlock{"section", slackText{"mrkdwn", shorten(text, slackSection), true}})
 	}
 	for _, n := range notifications {
-		text, err := w.slackText(harmless(n, slackEscape))
-		if err != nil {
-			return nil, err
-		}
-		add(text)
+		add(w.slackText(harmless(n, slackEscape)))
 	}
 	if more > 0 {
 		add(fmt.Sprintf("… and %d more", more))
 	}
-	return message, nil
+	return message
 }
 
 // slackText is one notification whose texts are escaped.
-func (w *words) slackText(n outgoing.Notification) (string, error) {
-	if w.template != nil {
-		text, err := w.execute(n)
-		return shorten(text, textLimit), err
+func (w *words) slackText(n outgoing.Notification) string {
+	if text, ok := w.own(n); ok {
+		return text
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s *%s* %s", icons[n.Event], n.Cluster, n.Title)
@@ -71,7 +66,7 @@ func (w *words) slackText(n outgoing.Notification) (string, error) {
 	if len(facts) > 0 {
 		b.WriteString("\n" + strings.Join(facts, " · "))
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // slackEscape makes that of a text harmless which could be a link or a mention.

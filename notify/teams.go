@@ -9,7 +9,7 @@ import (
 
 // teams is a message with an adaptive card. Texts of others are in text runs, which have no
 // markup.
-func (w *words) teams(notifications []outgoing.Notification, more int) (any, error) {
+func (w *words) teams(notifications []outgoing.Notification, more int) any {
 	type object = map[string]any
 	run := func(text string, bold bool) object {
 		o := object{"type": "TextRun", "text": text}
@@ -23,12 +23,8 @@ func (w *words) teams(notifications []outgoing.Notification, more int) (any, err
 	var actions []any
 	for _, n := range notifications {
 		plain := harmless(n, func(s string) string { return s })
-		if w.template != nil {
-			text, err := w.execute(plain)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, block(run(shorten(text, textLimit), false)))
+		if text, ok := w.own(plain); ok {
+			parts = append(parts, block(run(text, false)))
 		} else {
 			parts = append(parts, block(run(icons[n.Event]+" ", false), run(plain.Cluster, true), run(" "+plain.Title, false)))
 			for _, line := range []string{plain.Detail, facts(plain)} {
@@ -54,7 +50,7 @@ func (w *words) teams(notifications []outgoing.Notification, more int) (any, err
 	return object{
 		"type":        "message",
 		"attachments": []any{object{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}},
-	}, nil
+	}
 }
 
 // facts are what else there is to know of a notification, in a line.

@@ -45,6 +45,9 @@ func newWords(kind Type, text string) (*words, error) {
 		if _, err := w.bodies([]outgoing.Notification{example}); err != nil {
 			return nil, err
 		}
+		if _, err := w.execute(example); err != nil {
+			return nil, err
+		}
 	}
 	return w, nil
 }
@@ -67,7 +70,21 @@ func (w *words) execute(n outgoing.Notification) (string, error) {
 	if err := w.template.Execute(&b, n); err != nil {
 		return "", fmt.Errorf("the template is wrong: %w", err)
 	}
+	if w.kind == Webhook && !json.Valid(b.Bytes()) {
+		return "", errors.New("the template does not make JSON: quote fields with {{json .Title}}")
+	}
 	return b.String(), nil
+}
+
+// own is what the template makes of a notification in a chat. It reports false without a
+// template, and if that makes nothing of this one: no host takes an empty text, and what is
+// behind it must not wait for it. The usual words are sent then.
+func (w *words) own(n outgoing.Notification) (string, bool) {
+	if w.template == nil {
+		return "", false
+	}
+	text, err := w.execute(n)
+	return shorten(text, textLimit), err == nil && strings.TrimSpace(text) != ""
 }
 
 // bodies are the requests for notifications.
@@ -93,13 +110,9 @@ const (
 )
 
 // message makes one message of all.
-func (w *words) message(notifications []outgoing.Notification, of func(shown []outgoing.Notification, more int) (any, error)) ([]body, error) {
+func (w *words) message(notifications []outgoing.Notification, of func(shown []outgoing.Notification, more int) any) ([]body, error) {
 	for shown := notifications[:min(len(notifications), most)]; ; shown = shown[:len(shown)/2] {
-		message, err := of(shown, len(notifications)-len(shown))
-		if err != nil {
-			return nil, err
-		}
-		b, err := json.Marshal(message)
+		b, err := json.Marshal(of(shown, len(notifications)-len(shown)))
 		if err != nil || len(b) <= messageLimit || len(shown) == 1 {
 			return []body{{notifications[0].ID, b}}, err
 		}
@@ -115,13 +128,12 @@ func (w *words) webhook(notifications []outgoing.Notification) ([]body, error) {
 	bodies := make([]body, len(notifications))
 	for i, n := range notifications {
 		text, err := w.execute(n)
-		if err != nil {
-			return nil, err
-		}
-		if !json.Valid([]byte(text)) {
-			return nil, errors.New("the template does not make JSON: quote fields with {{json .Title}}")
-		}
 		bodies[i] = body{n.ID, []byte(text)}
+		if err != nil { // those behind it must not wait for it
+			if bodies[i].json, err = json.Marshal(map[string]any{"notifications": notifications[i : i+1]}); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return bodies, nil
 }

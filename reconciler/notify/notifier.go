@@ -44,9 +44,10 @@ type Outbox interface {
 // Outcomes end claims.
 type Outcomes interface {
 	NotificationsSent(ctx context.Context, ids ...string) error
-	// NotificationsFailed defers everything that waits for a channel until notBefore, and
-	// gives up what has waited for longer than patience. It returns how many of each.
-	NotificationsFailed(ctx context.Context, channel, cause string, notBefore time.Time, patience time.Duration) (waiting, givenUp int, err error)
+	// NotificationsFailed ends the claim of those with the ids. It has everything wait until
+	// notBefore that waits for their channel, and gives up what has waited for longer than
+	// patience. It returns how many of each. What others have claimed is left to them.
+	NotificationsFailed(ctx context.Context, channel, cause string, notBefore time.Time, patience time.Duration, ids ...string) (waiting, givenUp int, err error)
 	// ForgetNotifications removes what was sent and was not noticed since a time.
 	ForgetNotifications(ctx context.Context, before time.Time) error
 }
@@ -224,30 +225,30 @@ func (n *Notifier) sendSome(ctx context.Context, c Channel, failures int) (sent 
 	ctx, done := queue.Begun(ctx)
 	defer done()
 	sent, failure := c.Sender.Send(ctx, due)
-	ids := make([]string, sent)
+	ids := make([]string, len(due))
 	for i := range ids {
 		ids[i] = due[i].ID
 	}
 	if sent > 0 {
-		if err := n.opts.Store.NotificationsSent(ctx, ids...); err != nil {
+		if err := n.opts.Store.NotificationsSent(ctx, ids[:sent]...); err != nil {
 			n.opts.Logger.ErrorContext(ctx, "notifications were sent, and that is not on record", "channel", c.Name, "err", err)
 		}
 	}
 	if failure != nil {
-		return sent, n.failed(ctx, c, failure, failures)
+		return sent, n.failed(ctx, c, failure, failures, ids[sent:])
 	}
 	n.worked(ctx, c)
 	return sent, nil
 }
 
 // failed puts off what waits for a channel.
-func (n *Notifier) failed(ctx context.Context, c Channel, cause error, failures int) error {
+func (n *Notifier) failed(ctx context.Context, c Channel, cause error, failures int, ids []string) error {
 	now := n.opts.Now()
 	pause := queue.Backoff(firstPause, failures, mostPause)
 	if limited := (*holdfast.RateLimitError)(nil); errors.As(cause, &limited) {
 		pause = max(limited.Wait, time.Second)
 	}
-	waiting, givenUp, err := n.opts.Store.NotificationsFailed(ctx, c.Name, cause.Error(), now.Add(pause), patience)
+	waiting, givenUp, err := n.opts.Store.NotificationsFailed(ctx, c.Name, cause.Error(), now.Add(pause), patience, ids...)
 	if err != nil {
 		n.opts.Logger.ErrorContext(ctx, "failed notifications are not on record", "channel", c.Name, "err", err)
 	}
