@@ -144,6 +144,7 @@ const maxMessageBytes = 8 << 20
 func decode(c *gin.Context, into any, strict bool) error {
 	body := http.MaxBytesReader(c.Writer, c.Request.Body, maxMessageBytes)
 	decoder := json.NewDecoder(body)
+	decoder.UseNumber() // a number of more than 15 digits is that number
 	if strict {
 		decoder.DisallowUnknownFields()
 	}

@@ -50,7 +50,13 @@ func (s *proposalAPI) propose(c *gin.Context) {
 	}
 	p := req.Proposal()
 	p.By, p.Projects = caller(c).Name, reach(c, access.Propose)
-	made, err := s.opts.Proposer.ProposeCluster(c.Request.Context(), p)
+	ctx := c.Request.Context()
+	if !p.DryRun {
+		lasting, cancel := outlasting(c)
+		defer cancel()
+		ctx = lasting
+	}
+	made, err := s.opts.Proposer.ProposeCluster(ctx, p)
 	if err == nil {
 		err = s.asked(c, made.PullRequest.PullRequestRef)
 	}

@@ -161,7 +161,9 @@ func (s *runnerAPI) propose(c *gin.Context) {
 		s.fail(c, err)
 		return
 	}
-	made, err := s.opts.Runners.Operator.ProposeRunner(c.Request.Context(), proposals.RunnerChange{
+	ctx, cancel := outlasting(c)
+	defer cancel()
+	made, err := s.opts.Runners.Operator.ProposeRunner(ctx, proposals.RunnerChange{
 		Name: req.Name, Change: req.Change, Type: req.Type, Document: req.Document, Set: req.Set, Repo: req.Repo, Path: req.Path, By: caller(c).Name,
 	})
 	if err == nil {

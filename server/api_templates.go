@@ -109,7 +109,9 @@ func (s *templateAPI) postUpgrade(c *gin.Context) {
 	if len(req.Clusters) == 0 && !s.mayTouchProject(c, access.Propose, "") || !s.mayTouch(c, access.Propose, req.Clusters...) {
 		return
 	}
-	upgrades, err := s.opts.Commander.Upgrade(c.Request.Context(), req.Request(caller(c).Name))
+	ctx, cancel := outlasting(c)
+	defer cancel()
+	upgrades, err := s.opts.Commander.Upgrade(ctx, req.Request(caller(c).Name))
 	for _, upgrade := range upgrades {
 		err = errors.Join(err, s.asked(c, holdfast.PullRequestRef{Repo: upgrade.Repo, Number: upgrade.PullRequest}))
 	}

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -17,10 +18,17 @@ import (
 type proposing struct {
 	asked      []proposals.ClusterChange
 	requesters []string
+	meanwhile  func() // before the code host answers; nil: nothing
 }
 
-func (p *proposing) ProposeCluster(_ context.Context, asked proposals.ClusterChange) (proposals.ClusterOutcome, error) {
+func (p *proposing) ProposeCluster(ctx context.Context, asked proposals.ClusterChange) (proposals.ClusterOutcome, error) {
 	p.asked = append(p.asked, asked)
+	if p.meanwhile != nil {
+		p.meanwhile()
+	}
+	if err := ctx.Err(); err != nil {
+		return proposals.ClusterOutcome{}, err
+	}
 	made := proposals.ClusterOutcome{Repo: "shop", Path: "clusters/new.yaml", Document: "kind: Cluster\n"}
 	switch {
 	case asked.Name == "taken":
@@ -54,7 +62,10 @@ func (p *proposing) TemplateVersion(_ context.Context, name, version string) (ho
 	}, nil
 }
 
-func (p *proposing) AddRequester(_ context.Context, ref holdfast.PullRequestRef, owner string) error {
+func (p *proposing) AddRequester(ctx context.Context, ref holdfast.PullRequestRef, owner string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	p.requesters = append(p.requesters, ref.String()+" "+owner)
 	return nil
 }
@@ -126,5 +137,31 @@ func TestTemplatesOfOneProject(t *testing.T) {
 		if got := request(t, http.MethodGet, url+path, globalToken, ""); !strings.Contains(got.body, "prod-eu") || !strings.Contains(got.body, `"clusters":2`) {
 			t.Errorf("%s of both projects = %d %s", path, got.status, got.body)
 		}
+	}
+}
+
+// TestWhoGoesAwayHasAsked: whoever does not wait for the answer is on record as who has asked.
+func TestWhoGoesAwayHasAsked(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &proposing{meanwhile: cancel}
+	s := newServer(t, fleet(), func(o *server.Options) { o.API.Proposer, o.API.Asked = p, p })
+	req := httptest.NewRequestWithContext(ctx, "POST", "/api/v1/proposals", strings.NewReader(`{"change":"create","cluster":"new","template":"eks"}`))
+	req.Header.Set("Authorization", "Bearer "+operatorToken)
+	got := httptest.NewRecorder()
+	s.API().ServeHTTP(got, req)
+	if len(p.requesters) != 1 || ctx.Err() == nil {
+		t.Errorf("%q have asked: %d %s", p.requesters, got.Code, got.Body)
+	}
+}
+
+// TestNumbersOfProposals: a number is the one that was sent, to the last digit.
+func TestNumbersOfProposals(t *testing.T) {
+	t.Parallel()
+	p := &proposing{}
+	url := serve(t, newServer(t, fleet(), func(o *server.Options) { o.API.Proposer = p }).API())
+	got := request(t, "POST", url+"/api/v1/proposals", operatorToken, `{"change":"create","cluster":"new","dryRun":true,"variables":{"id":12345678901234567890,"n":1.10}}`)
+	if got.status != http.StatusOK || len(p.asked) != 1 || strings.Join(p.asked[0].Set, "|") != "variables.id=12345678901234567890|variables.n=1.10" {
+		t.Errorf("%d %s: asked for %+v", got.status, got.body, p.asked)
 	}
 }

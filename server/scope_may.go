@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -194,5 +195,16 @@ func (s *apiServer) asked(c *gin.Context, ref holdfast.PullRequestRef) error {
 	if s.opts.Asked == nil || ref.Number == 0 {
 		return nil
 	}
-	return s.opts.Asked.AddRequester(c.Request.Context(), ref, caller(c).Owner())
+	ctx, cancel := outlasting(c)
+	defer cancel()
+	return s.opts.Asked.AddRequester(ctx, ref, caller(c).Owner())
+}
+
+// proposeTime is how long a code host may take for a pull request.
+const proposeTime = 2 * time.Minute
+
+// outlasting is the context of a request for a pull request. Who goes away before the answer
+// does not cut it short: they would not be on record as who has asked for it, and could approve it.
+func outlasting(c *gin.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.Request.Context()), proposeTime)
 }
