@@ -29,6 +29,7 @@ type proposal struct {
 	detail  v1.TemplateDetail
 	gone    string   // why the version that was chosen cannot be used
 	veiled  []string // variables with what only stands for a value, and must not become one
+	moved   []string // fields that somebody else has changed, too, since the form was opened
 	view    console.NewView
 
 	to   string // the page of the pull request that was made; empty: none was
@@ -110,6 +111,7 @@ func (p *proposal) show(proposes bool) (console.View, error) {
 		if err := p.readCluster(); err != nil {
 			return nil, err
 		}
+		proposes = proposes && !p.asksAgain()
 	}
 	if !p.mayPropose() {
 		return nil, &problemError{v1.ProblemOf(http.StatusForbidden, "proposing clusters requires the role operator, and a session", "ask an administrator of Holdfast for that role, or sign in")}
@@ -157,14 +159,15 @@ func (p *proposal) readCluster() error {
 		return &problemError{v1.ProblemOf(http.StatusConflict, name+" is not made from a version of a template: change its document in its repository", "")}
 	}
 	if p.form.Has("template") {
+		p.follow(fieldsOf(doc))
 		return nil
 	}
 	p.form = url.Values{
-		"cluster": {name}, "change": {p.change}, "template": {doc.Template.Name}, "version": {doc.Template.Version},
-		"provider": {doc.Provider}, "region": {doc.Region}, "project": {doc.Project}, "environment": {doc.Environment},
+		"cluster": {name}, "change": {p.change}, "template": {doc.Template.Name}, "project": {doc.Project}, "environment": {doc.Environment},
 	}
-	for variable, value := range doc.Variables {
-		p.form.Set(variablePrefix+variable, written(value))
+	for field, value := range fieldsOf(doc) {
+		p.form.Set(field, value)
+		p.form.Set(wasPrefix+field, value)
 	}
 	return nil
 }

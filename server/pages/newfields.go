@@ -25,6 +25,11 @@ func (p *proposal) fields() {
 	p.view.Head = nil
 	if p.change == proposals.Update {
 		p.view.Sent = append(p.view.Sent, console.Hidden{Name: "cluster", Value: p.form.Get("cluster")})
+		for _, name := range slices.Sorted(maps.Keys(p.form)) {
+			if strings.HasPrefix(name, wasPrefix) {
+				p.view.Sent = append(p.view.Sent, console.Hidden{Name: name, Value: p.form.Get(name)})
+			}
+		}
 	} else {
 		p.head("cluster", "Name", "a-z, 0-9 and - inside; it stays for the cluster's life", true)
 		p.head("project", "Project", "", true)
@@ -235,30 +240,31 @@ func written(value any) string {
 	return string(data)
 }
 
-// request is what the form asks for: of a change, what differs alone.
+// request is what the form asks for: of a change, what differs alone from what it was when the
+// form was opened.
 func (p *proposal) request() v1.ClusterProposal {
-	is := documentOf(p.cluster)
-	changed := func(name, was string) string {
-		if value := strings.TrimSpace(p.form.Get(name)); p.change == proposals.Create || value != was {
+	changed := func(name string) string {
+		if value := strings.TrimSpace(p.form.Get(name)); p.change == proposals.Create || value != p.form.Get(wasPrefix+name) {
 			return value
 		}
 		return ""
 	}
 	req := v1.ClusterProposal{
-		Change: p.change, Cluster: strings.TrimSpace(p.form.Get("cluster")), Provider: changed("provider", is.Provider), Region: changed("region", is.Region),
+		Change: p.change, Cluster: strings.TrimSpace(p.form.Get("cluster")), Provider: changed("provider"), Region: changed("region"),
 	}
 	if p.change == proposals.Create {
 		req.Template, req.Version = p.view.Template, p.form.Get("version")
-		req.Project, req.Environment = changed("project", ""), changed("environment", "")
+		req.Project, req.Environment = changed("project"), changed("environment")
 		req.Repo, req.Path = strings.TrimSpace(p.form.Get("repo")), strings.TrimSpace(p.form.Get("path"))
-	} else if is.Template != nil {
-		req.Version = changed("version", is.Template.Version)
+	} else {
+		req.Version = changed("version")
 	}
 	for _, name := range p.variableNames() {
 		text := p.form.Get(variablePrefix + name)
-		was, had := is.Variables[name]
+		was := wasPrefix + variablePrefix + name
+		had := p.change == proposals.Update && p.form.Has(was)
 		switch {
-		case p.change == proposals.Update && had && sameText(text, written(was)), !had && strings.TrimSpace(text) == "":
+		case had && sameText(text, p.form.Get(was)), !had && strings.TrimSpace(text) == "":
 		case strings.TrimSpace(text) == "":
 			req.Set = append(req.Set, "variables."+name+"=")
 		case strings.Contains(text, holdfast.SensitiveValue):
@@ -272,7 +278,8 @@ func (p *proposal) request() v1.ClusterProposal {
 
 // sameText compares what a field has with what it had: browsers send other line ends.
 func sameText(a, b string) bool {
-	return strings.TrimSpace(strings.ReplaceAll(a, "\r\n", "\n")) == strings.TrimSpace(b)
+	unix := func(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
+	return unix(a) == unix(b)
 }
 
 // asYAML is what was typed as a value: a text where the variable is one, and else YAML, so that
