@@ -35,18 +35,18 @@ func (r *reader) textOf(c *config, expr hclsyntax.Expression) (string, bool) {
 	return text, ok && !strings.Contains(text, top)
 }
 
-// pathOf returns the path in the tree that an expression names, which is relative to the
-// unit's folder, and false if only Terragrunt knows it or it leaves the tree.
-func (r *reader) pathOf(c *config, expr hclsyntax.Expression) (string, bool) {
+// pathFrom returns the path in the tree that an expression names, which is relative to a
+// folder, and false if only Terragrunt knows it or it leaves the tree.
+func (r *reader) pathFrom(c *config, base string, expr hclsyntax.Expression) (string, bool) {
 	text, ok := (&texts{reader: r, in: c, busy: map[string]bool{}}).of(expr)
 	if !ok {
 		return "", false
 	}
-	return r.inTree(text)
+	return inTree(base, text)
 }
 
-// inTree is pathOf for a text.
-func (r *reader) inTree(text string) (string, bool) {
+// inTree is pathFrom for a text.
+func inTree(base, text string) (string, bool) {
 	whole, absolute := strings.CutPrefix(text, top)
 	switch {
 	case strings.Contains(whole, top), text == "":
@@ -56,7 +56,7 @@ func (r *reader) inTree(text string) (string, bool) {
 	case path.IsAbs(text):
 		return "", false
 	default:
-		whole = path.Join(r.unit.Dir, text)
+		whole = path.Join(base, text)
 	}
 	if whole == ".." || strings.HasPrefix(whole, "../") {
 		return "", false
@@ -129,14 +129,16 @@ func (t *texts) call(e *hclsyntax.FunctionCallExpr) (string, bool) {
 		return path.Dir(label), len(args) == 1
 	case "basename":
 		return path.Base(label), len(args) == 1
-	case "get_terragrunt_dir", "get_original_terragrunt_dir":
+	case "get_terragrunt_dir":
+		return absolute(t.in.dir), len(args) == 0
+	case "get_original_terragrunt_dir":
 		return absolute(t.unit.Dir), len(args) == 0
 	case "get_parent_terragrunt_dir":
 		return absolute(parent), included
 	case "path_relative_to_include":
-		return relative(parent, t.unit.Dir), included
+		return relative(parent, t.in.dir), included
 	case "path_relative_from_include":
-		return relative(t.unit.Dir, parent), included
+		return relative(t.in.dir, parent), included
 	case "find_in_parent_folders":
 		return t.find(args)
 	}
@@ -144,7 +146,7 @@ func (t *texts) call(e *hclsyntax.FunctionCallExpr) (string, bool) {
 }
 
 // find is the value of find_in_parent_folders: the nearest file, or folder, of that name
-// above the unit.
+// above the folder whose configuration it is.
 func (t *texts) find(args []string) (string, bool) {
 	name := ConfigFile
 	if len(args) > 0 {
@@ -153,7 +155,7 @@ func (t *texts) find(args []string) (string, bool) {
 	if len(args) > 2 || path.IsAbs(name) || strings.Contains(name, top) {
 		return "", false
 	}
-	for dir := t.unit.Dir; dir != "."; {
+	for dir := t.in.dir; dir != "."; {
 		dir = path.Dir(dir)
 		candidate := path.Join(dir, name)
 		if strings.HasPrefix(candidate, "../") {

@@ -65,7 +65,7 @@ func (r *reader) readSource(own *config, included []*config) {
 		return
 	}
 	text, _, _ = strings.Cut(text, "?")
-	dir, ok := r.inTree(text)
+	dir, ok := inTree(r.unit.Dir, text)
 	if !ok {
 		r.faults = append(r.faults, r.unit.Source.Fault("the source leaves the repository", ""))
 		return

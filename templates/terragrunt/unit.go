@@ -96,14 +96,19 @@ func Is(tree holdfast.Tree, dir string) (bool, error) {
 type reader struct {
 	tree    holdfast.Tree
 	unit    *Unit
-	sought  map[string]bool    // files that are read or looked for
-	configs map[string]*config // by file
+	sought  map[string]bool // files that are read or looked for
+	configs map[reading]*config
 	faults  holdfast.Faults
 }
 
+// reading is a file as the configuration of what is in a folder, which its relative paths are of:
+// that of the unit, or one that read_terragrunt_config reads as if it were a unit's.
+type reading struct{ file, dir string }
+
 // config is one file of the configuration.
 type config struct {
-	file   string
+	reading
+
 	code   []byte
 	body   *hclsyntax.Body
 	locals map[string]hclsyntax.Expression
@@ -115,9 +120,9 @@ type config struct {
 func Read(tree holdfast.Tree, dir string) (*Unit, holdfast.Faults, error) {
 	r := &reader{
 		tree: tree, unit: &Unit{Dir: dir, Source: Source{Dir: dir}},
-		sought: map[string]bool{}, configs: map[string]*config{},
+		sought: map[string]bool{}, configs: map[reading]*config{},
 	}
-	own, err := r.config(path.Join(dir, ConfigFile))
+	own, err := r.config(reading{path.Join(dir, ConfigFile), dir})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,11 +133,8 @@ func Read(tree holdfast.Tree, dir string) (*Unit, holdfast.Faults, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, c := range slices.Concat([]*config{own}, included) {
-		r.check(c)
-		if err := r.follow(c); err != nil {
-			return nil, nil, err
-		}
+	if err := r.take(slices.Concat([]*config{own}, included)); err != nil {
+		return nil, nil, err
 	}
 	r.readSource(own, included)
 	r.readState(own, included)
@@ -145,11 +147,23 @@ func Read(tree holdfast.Tree, dir string) (*Unit, holdfast.Faults, error) {
 	return r.unit, r.faults, nil
 }
 
+// take takes in configurations, and what they read.
+func (r *reader) take(configs []*config) error {
+	for _, c := range configs {
+		r.check(c)
+		if err := r.follow(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // config reads a configuration file, nil if it is not there or cannot be read.
-func (r *reader) config(name string) (*config, error) {
-	if known, ok := r.configs[name]; ok {
+func (r *reader) config(of reading) (*config, error) {
+	if known, ok := r.configs[of]; ok {
 		return known, nil
 	}
+	name := of.file
 	r.sought[name] = true
 	data, why, err := readConfig(r.tree, name)
 	if why != "" {
@@ -162,7 +176,7 @@ func (r *reader) config(name string) (*config, error) {
 		r.faults = append(r.faults, holdfast.Fault{File: name, Message: fmt.Sprintf("the unit is made of more than %d files", maxConfigs)})
 		return nil, nil
 	}
-	r.configs[name] = nil
+	r.configs[of] = nil
 	if len(data) > maxConfig {
 		r.faults = append(r.faults, holdfast.Fault{File: name, Message: fmt.Sprintf("it is larger than %d bytes", maxConfig)})
 		return nil, nil
@@ -180,7 +194,7 @@ func (r *reader) config(name string) (*config, error) {
 	if !ok {
 		return nil, nil
 	}
-	c := &config{file: name, code: data, body: body, locals: map[string]hclsyntax.Expression{}, parent: map[string]string{}}
+	c := &config{reading: of, code: data, body: body, locals: map[string]hclsyntax.Expression{}, parent: map[string]string{}}
 	for _, block := range body.Blocks {
 		if block.Type == "locals" {
 			for key, attribute := range block.Body.Attributes {
@@ -188,7 +202,7 @@ func (r *reader) config(name string) (*config, error) {
 			}
 		}
 	}
-	r.configs[name] = c
+	r.configs[of] = c
 	return c, nil
 }
 
@@ -234,7 +248,7 @@ func (r *reader) includes(c *config) ([]*config, error) {
 			r.faults = append(r.faults, at.Fault("the include has no path", ""))
 			continue
 		}
-		name, ok := r.pathOf(c, attribute.Expr)
+		name, ok := r.pathFrom(c, c.dir, attribute.Expr)
 		if !ok {
 			r.faults = append(r.faults, placeOf(c.file, attribute.Expr.Range()).Fault(
 				"which file is included is only known to Terragrunt", pathHint))
@@ -245,7 +259,7 @@ func (r *reader) includes(c *config) ([]*config, error) {
 			label = block.Labels[0]
 		}
 		c.parent[label] = path.Dir(name)
-		found, err := r.config(name)
+		found, err := r.config(reading{name, c.dir})
 		if err != nil {
 			return nil, err
 		}
@@ -268,56 +282,83 @@ const pathHint = "write a path that starts with ./ or ../, or one with find_in_p
 // follow looks through the functions in a configuration that read other files: those that
 // are in the tree are part of the unit.
 func (r *reader) follow(c *config) error {
-	var files []string
-	var configs []string
+	var read, looked []reading
 	_ = hclsyntax.VisitAll(c.body, func(node hclsyntax.Node) hcl.Diagnostics {
 		call, ok := node.(*hclsyntax.FunctionCallExpr)
 		if !ok || len(call.Args) == 0 {
 			return nil
 		}
-		if !slices.Contains(readers, call.Name) {
+		expr, base := call.Args[0], c.dir
+		switch {
+		case call.Name == "find_in_parent_folders":
+			expr = call
+		case slices.Contains(ofLanguage, call.Name):
+			base = path.Dir(c.file)
+		case !slices.Contains(ofTerragrunt, call.Name):
 			return nil
 		}
-		expr := hclsyntax.Expression(call)
-		if call.Name != "find_in_parent_folders" {
-			expr = call.Args[0]
-		}
-		name, ok := r.pathOf(c, expr)
+		name, ok := r.pathFrom(c, base, expr)
 		switch {
 		case !ok:
-		case strings.HasSuffix(name, ".hcl"):
-			configs = append(configs, name)
+		case call.Name == "read_terragrunt_config":
+			read = append(read, reading{name, path.Dir(name)})
+		case call.Name == "find_in_parent_folders" && strings.HasSuffix(name, ".hcl"):
+			looked = append(looked, reading{name, path.Dir(name)})
 		default:
-			files = append(files, name)
+			r.sought[name] = true
 		}
 		return nil
 	})
-	for _, name := range files {
-		r.sought[name] = true
-	}
-	for _, name := range configs {
-		_, known := r.configs[name]
-		found, err := r.config(name)
-		if err != nil {
+	for _, of := range read {
+		if err := r.readAsUnit(of); err != nil {
 			return err
 		}
-		if known || found == nil {
+	}
+	for _, of := range looked { // most probably to be read, by a name that is only known to Terragrunt
+		if r.knows(of.file) {
 			continue
 		}
-		// Terragrunt reads it as the configuration of a unit in its folder.
-		r.check(found)
-		if err := r.follow(found); err != nil {
+		if err := r.readAsUnit(of); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readers are functions whose first argument is the name of a file that Terragrunt reads.
-var readers = []string{ //nolint:gochecknoglobals // a constant list
-	"find_in_parent_folders", "read_terragrunt_config", "file", "filebase64", "templatefile", "fileexists",
-	"filemd5", "filesha1", "filesha256", "filesha512", "read_tfvars_file", "sops_decrypt_file",
+// readAsUnit takes in a file that Terragrunt reads as the configuration of a unit in its
+// folder, with what that includes.
+func (r *reader) readAsUnit(of reading) error {
+	_, known := r.configs[of]
+	found, err := r.config(of)
+	if known || found == nil || err != nil {
+		return err
+	}
+	included, err := r.includes(found)
+	if err != nil {
+		return err
+	}
+	return r.take(append([]*config{found}, included...))
 }
+
+// knows reports whether a file was read as the configuration of anything.
+func (r *reader) knows(file string) bool {
+	for of := range r.configs {
+		if of.file == file {
+			return true
+		}
+	}
+	return false
+}
+
+// Functions whose first argument is the name of a file that is read. Relative names are, of
+// Terragrunt's own ones, from the folder whose configuration it is and, of those that Terraform
+// has as well, from the folder of the file that has them.
+var (
+	ofTerragrunt = []string{"read_terragrunt_config", "read_tfvars_file", "sops_decrypt_file"} //nolint:gochecknoglobals // a constant list
+	ofLanguage   = []string{                                                                   //nolint:gochecknoglobals // a constant list
+		"file", "filebase64", "templatefile", "fileexists", "filemd5", "filesha1", "filesha256", "filesha512", "filebase64sha256", "filebase64sha512",
+	}
+)
 
 func placeOf(file string, at hcl.Range) Place {
 	return Place{File: file, Line: at.Start.Line, Column: at.Start.Column}

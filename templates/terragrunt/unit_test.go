@@ -150,6 +150,44 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestRelativeNames: which folder a name is relative to is as Terragrunt has it: of file and
+// the like, that of the file which says it, of all else, that of what is configured. What is read
+// as another configuration includes files of its own.
+func TestRelativeNames(t *testing.T) {
+	t.Parallel()
+	files := base()
+	files["root.hcl"] = `locals {
+  own   = file("of-root.txt")
+  units = read_tfvars_file("../of-unit.tfvars")
+}
+`
+	files["common/shared.hcl"] = `include "more" {
+  path = "./deep/more.hcl"
+}
+locals {
+  next = read_terragrunt_config("./deep/sub.hcl")
+  dir  = fileexists("${get_terragrunt_dir()}/of-shared.txt")
+  unit = fileexists("${get_original_terragrunt_dir()}/../of-original.txt")
+}
+`
+	files["common/deep/more.hcl"] = "inputs = {\n  more = file(\"of-more.txt\")\n}\nterraform {\n  before_hook \"x\" {\n  }\n}\n"
+	files["common/deep/sub.hcl"] = ""
+	unit, faults := read(t, files, withRoot+`locals {
+  shared = read_terragrunt_config("../../../common/shared.hcl")
+}
+`)
+	if len(faults) != 1 || !strings.Contains(faults.Error(), "common/deep/more.hcl:5:3: hooks are not executed") {
+		t.Error(faults)
+	}
+	want := []string{
+		"common/deep/more.hcl", "common/deep/of-more.txt", "common/deep/sub.hcl", "common/of-shared.txt", "common/shared.hcl",
+		"live/prod/of-original.txt", "live/prod/of-unit.tfvars", "live/prod/root.hcl", "live/root.hcl", "of-root.txt", "root.hcl",
+	}
+	if diff := cmp.Diff(want, unit.Files); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
 // TestFaults: what a run would not do as it is written is refused where it is written.
 func TestFaults(t *testing.T) {
 	t.Parallel()
