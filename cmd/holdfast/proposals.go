@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,18 +29,15 @@ func newProposeClusterCommand(a *app, change string) *cobra.Command {
 		Args: cli.Exactly(1, "a cluster's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			req.Cluster = args[0]
-			if err := checkProposal(req, variables, file); err != nil {
-				return err
-			}
 			var err error
-			if req.Variables, err = variablesOf(variables); err != nil {
+			if req.Document, err = documentOf(a.In, req.Change, file, clusterLine(req, variables)); err != nil {
 				return err
 			}
-			if file != "" {
-				if req.Document, err = readDocument(a.In, file); err != nil {
-					return err
-				}
+			set, err := variablesOf(variables)
+			if err != nil {
+				return err
 			}
+			req.Set = append(set, req.Set...)
 			cl, err := a.Connect(conn)
 			if err != nil {
 				return err
@@ -107,33 +106,66 @@ func addDocumentFlags(c *cobra.Command, req *v1.ClusterProposal, variables *[]st
 	flags.StringArrayVar(&req.Set, "spec", nil, "another key below spec and its value in YAML, such as drift.schedule=6h; an empty value removes it")
 }
 
-// checkProposal finds fault with a command line that asks for nothing.
-func checkProposal(req v1.ClusterProposal, variables []string, file string) error {
-	some := file != "" || len(variables)+len(req.Set) > 0 || req.Template+req.Version+req.Project+req.Environment+req.Provider+req.Region != ""
-	switch {
-	case req.Change == proposals.Create && file == "" && req.Template == "" && len(req.Set) == 0:
-		return cli.UsageError("a new cluster needs --template, or its document with -f")
-	case req.Change == proposals.Update && !some:
-		return cli.UsageError("there is nothing to change: give --set, --version or --spec, or the document with -f")
-	}
-	return nil
+// proposalLine is what a command line has without a document: whether that makes a new one, or
+// changes one, and what to say if not.
+type proposalLine struct {
+	makes, changes       bool
+	notMade, nothingElse string
 }
 
-// variablesOf reads variables, each "name=value"; the value is YAML.
-func variablesOf(settings []string) (map[string]any, error) {
-	variables := make(map[string]any, len(settings))
+func clusterLine(req v1.ClusterProposal, variables []string) proposalLine {
+	return proposalLine{
+		makes:       req.Template != "" || len(req.Set) > 0,
+		changes:     len(variables)+len(req.Set) > 0 || req.Template+req.Version+req.Project+req.Environment+req.Provider+req.Region != "",
+		notMade:     "a new cluster needs --template, or its document with -f",
+		nothingElse: "there is nothing to change: give --set, --version or --spec, or the document with -f",
+	}
+}
+
+// documentOf reads the document of a proposal, if a file is named, and finds fault with a
+// command line that asks for nothing.
+func documentOf(in io.Reader, change, file string, line proposalLine) (string, error) {
+	switch {
+	case file != "":
+		return readDocument(in, file)
+	case change == proposals.Create && !line.makes:
+		return "", cli.UsageError("%s", line.notMade)
+	case change == proposals.Update && !line.changes:
+		return "", cli.UsageError("%s", line.nothingElse)
+	}
+	return "", nil
+}
+
+func readDocument(in io.Reader, file string) (string, error) {
+	if file == "-" {
+		data, err := io.ReadAll(io.LimitReader(in, 1<<20))
+		if err != nil {
+			return "", fmt.Errorf("read the standard input: %w", err)
+		}
+		return string(data), nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read document: %w", err)
+	}
+	return string(data), nil
+}
+
+// variablesOf are keys below spec of variables, each "name=value". The value is YAML, and goes
+// to the server as it is typed: 2026-01-01 is not a time, nor is 1.10 the number 1.1.
+func variablesOf(settings []string) ([]string, error) {
+	var set []string
 	for _, setting := range settings {
 		name, text, ok := strings.Cut(setting, "=")
 		if !ok || name == "" {
 			return nil, cli.UsageError("--set %q: want NAME=VALUE", setting)
 		}
-		var value any
-		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		if err := yaml.Unmarshal([]byte(text), new(yaml.Node)); err != nil {
 			return nil, cli.UsageError("--set %s: its value is not valid YAML: put a text in quotes", name)
 		}
-		variables[name] = value
+		set = append(set, "variables."+setting)
 	}
-	return variables, nil
+	return set, nil
 }
 
 // proposalText says where the pull request is; of a dry run, what it would be.

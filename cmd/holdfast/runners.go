@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -60,18 +59,12 @@ func newProposeRunnerCommand(a *app, change string) *cobra.Command {
 					return err
 				}
 			}
-			if change == "create" && req.Type == "" && file == "" {
-				return cli.UsageError("a new runner needs --type, or its document with -f")
-			}
-			if change == "update" && len(req.Set) == 0 && file == "" {
-				return cli.UsageError("there is nothing to change: give --set, or the document with -f")
-			}
-			if file != "" {
-				document, err := readDocument(a.In, file)
-				if err != nil {
-					return err
-				}
-				req.Document = document
+			var err error
+			if req.Document, err = documentOf(a.In, change, file, proposalLine{
+				makes: req.Type != "", notMade: "a new runner needs --type, or its document with -f",
+				changes: len(req.Set) > 0, nothingElse: "there is nothing to change: give --set, or the document with -f",
+			}); err != nil {
+				return err
 			}
 			cl, err := a.Connect(conn)
 			if err != nil {
@@ -144,21 +137,6 @@ func withNewKey(req *v1.RunnerProposal, file string) error {
 	// A block, so that people can read and compare it.
 	req.Set = append(req.Set, "keys=- |\n  "+strings.ReplaceAll(strings.TrimSpace(public), "\n", "\n  ")+"\n")
 	return nil
-}
-
-func readDocument(in io.Reader, file string) (string, error) {
-	if file == "-" {
-		data, err := io.ReadAll(io.LimitReader(in, 1<<20))
-		if err != nil {
-			return "", fmt.Errorf("read the standard input: %w", err)
-		}
-		return string(data), nil
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("read document: %w", err)
-	}
-	return string(data), nil
 }
 
 // proposedText says where the pull request is.
