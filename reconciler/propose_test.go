@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/testenv/gitserver"
 	"github.com/holdfast-dev/holdfast/proposals"
 )
 
@@ -109,6 +110,7 @@ func TestProposalsAreCheckedFirst(t *testing.T) {
 		"no name":           {proposals.ClusterChange{Name: "../x", Change: "create", Set: web}, nil, "cannot be the name", false},
 		"no change":         {proposals.ClusterChange{Name: "old", Change: "drop"}, nil, "create, update and delete", false},
 		"elsewhere":         {proposals.ClusterChange{Name: "new", Change: "create", Set: web, Path: "README.md"}, nil, "no clusters in", false},
+		"of Git":            {proposals.ClusterChange{Name: "new", Change: "create", Set: web, Path: "clusters/.Git/x.yaml"}, nil, "no clusters in", false},
 		"outside":           {proposals.ClusterChange{Name: "new", Change: "create", Set: web, Path: "../x.yaml"}, nil, "no clusters in", false},
 		"another one":       {proposals.ClusterChange{Name: "new", Change: "create", Document: webCluster("other", "1.0.0", "")}, nil, "with the name new", false},
 		"several":           {proposals.ClusterChange{Name: "new", Change: "create", Document: webCluster("new", "1.0.0", "") + "---\n" + webCluster("other", "1.0.0", "")}, nil, "with the name new", false},
@@ -135,4 +137,28 @@ func TestProposalsAreCheckedFirst(t *testing.T) {
 		}
 	}
 	u.expectPullRequests(holdfast.PullRequestOpen)
+}
+
+// TestProposalsLoseNoOther: a file that cannot be read is not written over, and a document that
+// is not alone between its separators takes no other one with it.
+func TestProposalsLoseNoOther(t *testing.T) {
+	t.Parallel()
+	u := newUpgradeFleet(t, map[string]string{"old": webCluster("old", "1.0.0", ""), "pair": webCluster("one", "1.0.0", "") + "...\n" + webCluster("two", "1.0.0", "")})
+	u.push("Link", map[string]string{"clusters/linked.yaml": gitserver.Symlink + "old.yaml"})
+	u.look()
+	u.executeAll(good)
+	web := []string{"project=p", "environment=e", "provider=any", "template.name=web", `template.version="1.0.0"`}
+	for name, p := range map[string]proposals.ClusterChange{
+		"over a link":      {Name: "new", Change: "create", Set: web, Path: "clusters/linked.yaml"},
+		"one of two":       {Name: "one", Change: "update", Set: []string{"region=x"}},
+		"one of two, gone": {Name: "one", Change: "delete"},
+		"another behind":   {Name: "new", Change: "create", Document: webCluster("new", "1.0.0", "") + "...\nkind: Runner\n"},
+	} {
+		p.By = "anna"
+		made, err := u.r.ProposeCluster(t.Context(), p)
+		var faults holdfast.Faults
+		if made.PullRequest.Number != 0 || !errors.Is(err, holdfast.ErrConflict) && !errors.As(err, &faults) {
+			t.Errorf("%s: %+v, %v", name, made, err)
+		}
+	}
 }

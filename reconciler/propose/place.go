@@ -1,15 +1,20 @@
 package propose
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/proposals"
+	"github.com/holdfast-dev/holdfast/templates/modules"
 )
 
 // place finds the path of the file, and reads it.
@@ -22,15 +27,19 @@ func (r *draft) place() error {
 		if r.path = usualPath(r.repo.Globs, r.Name); r.path == "" {
 			return invalid("", "where in repository %s the document is to be is not clear, name a path: its clusters are in %s", r.repo.Name, strings.Join(r.repo.Globs, ", "))
 		}
-	case path.IsAbs(r.path), r.path == "..", strings.HasPrefix(r.path, "../"), !defines(r.repo.Globs, r.path):
+	case path.IsAbs(r.path), r.path == "..", strings.HasPrefix(r.path, "../"), notForGit(r.path), !defines(r.repo.Globs, r.path):
 		return invalid("", "repository %s has no clusters in %.200q, but in %s", r.repo.Name, r.Path, strings.Join(r.repo.Globs, ", "))
 	}
 	if len(r.cat.Named(r.Name)) > 0 {
 		return holdfast.ErrorOf(holdfast.ErrConflict, "there is a cluster %q already", r.Name)
 	}
-	if data, err := r.cat.Tree.ReadFile(r.path); err == nil {
-		r.file = data
+	data, err := r.cat.Tree.ReadFile(r.path)
+	if why, refused := modules.Refused(err); refused {
+		return holdfast.ErrorOf(holdfast.ErrConflict, "%s is there, and cannot be added to: %s", r.path, why)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read %s: %w", r.path, err) // it must not be written over
 	}
+	r.file = data
 	return nil
 }
 
@@ -50,6 +59,12 @@ func (r *draft) existing() error {
 	}
 	r.file = data
 	return nil
+}
+
+// notForGit reports whether a path is one that Git does not check out, or hardly anybody can name.
+func notForGit(name string) bool {
+	return !utf8.ValidString(name) || strings.Contains(name, `\`) || strings.ContainsFunc(name, unicode.IsControl) ||
+		slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
 }
 
 func defines(globs []string, name string) bool {

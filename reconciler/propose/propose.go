@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/edit"
@@ -150,6 +151,8 @@ func (r *draft) edited() (file, text []byte, err error) {
 	switch {
 	case i < 0:
 		return nil, nil, holdfast.ErrorOf(holdfast.ErrConflict, "the document of %s was not found in %s: edit it by hand", r.Name, r.path)
+	case !edit.IsOne(parts[i]):
+		return nil, nil, holdfast.ErrorOf(holdfast.ErrConflict, "the document of %s in %s has another one behind it without a line --- between them: edit it by hand", r.Name, r.path)
 	case r.Change == proposals.Delete:
 		return edit.Remove(parts, i), nil, nil
 	}
@@ -179,8 +182,10 @@ func (r *draft) setVersion() {
 
 const versionKey = "template.version="
 
-// lineOf is the line of a file at which a text begins; 0: it is not in there.
+// lineOf is the line of a file at which a text begins; 0: it is not in there. Their lines may
+// end in other ways.
 func lineOf(file, text []byte) int {
+	file, text = bytes.ReplaceAll(file, []byte("\r\n"), []byte("\n")), bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	at := bytes.LastIndex(file, text)
 	if at < 0 || len(text) == 0 {
 		return 0
@@ -191,7 +196,7 @@ func lineOf(file, text []byte) int {
 // names refuses a document that is not one document of the cluster that is asked for.
 func (r *draft) names(text []byte) error {
 	docs, faults := document.ParseClusters(r.path, text)
-	if len(docs) == 1 && docs[0].Cluster.Name == r.Name && len(edit.Parts(text)) == 1 {
+	if len(docs) == 1 && docs[0].Cluster.Name == r.Name && len(edit.Parts(text)) == 1 && edit.IsOne(text) {
 		return nil
 	}
 	if len(docs) == 0 && len(faults) > 0 {
@@ -250,7 +255,7 @@ func (d *Desk) faults(ctx context.Context, r *draft, seen holdfast.PullRequestRe
 func (r *draft) propose(ctx context.Context, file []byte) (holdfast.PullRequest, error) {
 	verb := map[string]string{proposals.Create: "Add", proposals.Update: "Change", proposals.Delete: "Remove"}[r.Change]
 	title := fmt.Sprintf("%s cluster %s", verb, r.Name)
-	body := fmt.Sprintf("Asked for by %s through Holdfast, who cannot approve it. The plan is in the comment below, and is applied after the merge.", r.By)
+	body := fmt.Sprintf("Asked for by %s through Holdfast, who cannot approve it. The plan is in the comment below, and is applied after the merge.", markdown.Text(r.By))
 	if r.Change == proposals.Delete {
 		body += " The merge removes the cluster: everything in it will be destroyed."
 	}

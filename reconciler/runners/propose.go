@@ -2,7 +2,9 @@ package runners
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -12,8 +14,11 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/report/markdown"
 	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/decode"
+	"github.com/holdfast-dev/holdfast/templates/edit"
+	"github.com/holdfast-dev/holdfast/templates/modules"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
 
@@ -73,7 +78,7 @@ func (k *Keeper) Propose(ctx context.Context, p proposals.RunnerChange) (made pr
 		Branch: Branches + p.Name + "-" + holdfast.DigestOf(append([]byte(e.head+"\n"), file...)).Short()[:8],
 		Base:   e.head, BaseBranch: e.repo.Branch, Files: map[string][]byte{e.path: file}, New: true,
 		Message: title + fmt.Sprintf("\n\nAsked for by %s.", p.By), Title: title,
-		Body: fmt.Sprintf("Asked for by %s. The comment of this pull request lists the environments and clusters that it affects.", p.By),
+		Body: fmt.Sprintf("Asked for by %s. The comment of this pull request lists the environments and clusters that it affects.", markdown.Text(p.By)),
 	})
 	if err != nil {
 		return made, fmt.Errorf("propose a change of runner %s: %w", p.Name, err)
@@ -162,11 +167,12 @@ func (k *Keeper) place(e *editing, cat *catalog.Catalog) error {
 		return invalid("repository %s may not define runners in %s, but in %s: name a path", e.repo.Name, e.path, strings.Join(e.repo.Globs, ", "))
 	}
 	data, err := cat.Tree.ReadFile(e.path)
-	if err == nil {
-		e.before = data
-	} else if e.Change != "create" {
-		return fmt.Errorf("read %s: %w", e.path, err)
+	if why, refused := modules.Refused(err); refused {
+		return holdfast.ErrorOf(holdfast.ErrConflict, "%s is there, and cannot be changed: %s", e.path, why)
+	} else if err != nil && (e.Change != "create" || !errors.Is(err, fs.ErrNotExist)) {
+		return fmt.Errorf("read %s: %w", e.path, err) // it must not be written over
 	}
+	e.before = data
 	return nil
 }
 
@@ -189,7 +195,7 @@ func (e editing) edited() (file, document []byte, err error) {
 		return nil, nil, err
 	}
 	docs, faults := runnerdoc.Parse(e.path, document, true, runnerdoc.Options{AnySecret: true})
-	if len(faults) == 0 && (len(docs) != 1 || docs[0].Runner == nil || docs[0].Name() != e.Name) {
+	if len(faults) == 0 && (len(docs) != 1 || docs[0].Runner == nil || docs[0].Name() != e.Name || !edit.IsOne(document)) {
 		faults = holdfast.Faults{{File: e.path, Message: fmt.Sprintf("the document must be one of kind Runner with the name %s", e.Name)}}
 	}
 	if len(faults) > 0 {

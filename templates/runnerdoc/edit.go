@@ -20,9 +20,13 @@ func part(path string, file []byte, name string) (all [][]byte, at int, err erro
 	for i, text := range all {
 		docs, _ := Parse(path, text, false, Options{})
 		for _, doc := range docs {
-			if doc.Runner != nil && doc.Name() == name {
-				return all, i, nil
+			if doc.Runner == nil || doc.Name() != name {
+				continue
 			}
+			if !edit.IsOne(text) {
+				return nil, 0, holdfast.ErrorOf(holdfast.ErrConflict, "the document of runner %q in %s has another one behind it without a line --- between them: edit it by hand", name, path)
+			}
+			return all, i, nil
 		}
 	}
 	return nil, 0, fmt.Errorf("%s has no document of runner %q: %w", path, name, holdfast.ErrNotFound)
