@@ -178,3 +178,12 @@ func TestEveryPageRenders(t *testing.T) {
 		}
 	}
 }
+
+// TestDocumentIsSeenInFull: what a form would write is shown to its last line.
+func TestDocumentIsSeenInFull(t *testing.T) {
+	t.Parallel()
+	page := render(t, console.NewView{Template: "eks", Document: strings.Repeat("# a comment of many words <b>\n", 500) + "spec: {last: line}\n"})
+	if !strings.Contains(page, "spec: {last: line}\n</bdi></pre>") || strings.Contains(page, "words <b>") {
+		t.Errorf("the document is %.600s", page[max(0, strings.Index(page, "<pre")):])
+	}
+}

@@ -48,6 +48,15 @@ func text(s any) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // built from escaped pieces
 }
 
+// whole shows somebody's text, however long: what is to be sent is seen in full.
+func whole(s string) template.HTML {
+	var b strings.Builder
+	b.WriteString("<bdi>")
+	escaped(&b, s)
+	b.WriteString("</bdi>")
+	return template.HTML(b.String()) //nolint:gosec // built from escaped pieces
+}
+
 // address is text that may be broken after dots, slashes and brackets.
 func address(s any) template.HTML {
 	var b strings.Builder
@@ -211,7 +220,7 @@ func (l *look) icon(name string, classes ...string) template.HTML {
 // funcs are what templates call.
 func (l *look) funcs() template.FuncMap {
 	return template.FuncMap{
-		"text": text, "address": address, "plain": plain, "count": count, "plural": Plural, "ago": ago, "since": since, "took": Took,
+		"text": text, "whole": whole, "address": address, "plain": plain, "count": count, "plural": Plural, "ago": ago, "since": since, "took": Took,
 		"size": size, "short": short, "initials": initials, "icon": l.icon, "log": logLine, "bar": bar, "int64": func(n int) int64 { return int64(n) },
 		"asset": func(name string) (string, error) {
 			one, ok := l.assets.byName[name]
