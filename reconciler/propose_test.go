@@ -162,3 +162,21 @@ func TestProposalsLoseNoOther(t *testing.T) {
 		}
 	}
 }
+
+// TestProposalsKeepEndsOfLines: a file of Windows stays one; what is shown of it, and the lines of
+// faults, are those of any other.
+func TestProposalsKeepEndsOfLines(t *testing.T) {
+	t.Parallel()
+	windows := strings.ReplaceAll("# first\n---\n"+webCluster("old", "1.0.0", ""), "\n", "\r\n")
+	u := newUpgradeFleet(t, map[string]string{"old": windows})
+	u.look()
+	u.executeAll(good)
+	made, err := u.r.ProposeCluster(t.Context(), proposals.ClusterChange{Name: "old", Change: "update", By: "anna", Set: []string{"region=x"}})
+	if err != nil || len(made.Faults) > 0 || made.Line != 3 || strings.Contains(made.Document, "\r") {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	got := u.at(made.PullRequest.Branch, "clusters/old.yaml")
+	if !strings.HasPrefix(got, strings.TrimSpace(windows)) || strings.Count(got, "\n") != strings.Count(got, "\r\n") || !strings.Contains(got, "  region: x") {
+		t.Errorf("the file is %q", got)
+	}
+}

@@ -50,7 +50,7 @@ func (d *Desk) Propose(ctx context.Context, p proposals.ClusterChange) (made pro
 	if err != nil {
 		return made, err
 	}
-	made = proposals.ClusterOutcome{Repo: r.repo.Name, Path: r.path, Document: string(text), Line: lineOf(file, text)}
+	made = proposals.ClusterOutcome{Repo: r.repo.Name, Path: r.path, Document: string(unix(text)), Line: lineOf(file, text)}
 	to, err := d.opts.Catalogs.Edited(ctx, r.cat, r.path, file)
 	if err != nil {
 		return made, err
@@ -185,13 +185,16 @@ const versionKey = "template.version="
 // lineOf is the line of a file at which a text begins; 0: it is not in there. Their lines may
 // end in other ways.
 func lineOf(file, text []byte) int {
-	file, text = bytes.ReplaceAll(file, []byte("\r\n"), []byte("\n")), bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	file, text = unix(file), unix(text)
 	at := bytes.LastIndex(file, text)
 	if at < 0 || len(text) == 0 {
 		return 0
 	}
 	return 1 + bytes.Count(file[:at], []byte("\n"))
 }
+
+// unix is a text whose lines end in a newline alone, as it is shown.
+func unix(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
 // names refuses a document that is not one document of the cluster that is asked for.
 func (r *draft) names(text []byte) error {
