@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/outgoing"
@@ -27,56 +29,68 @@ func ofChannel(name string) string { return "channel " + name }
 // them are new. One that is on record was sent, or will be; it stays there as long as it is noticed.
 // Where too much waits for a channel, the oldest is given up.
 func (s *NotificationStore) Notify(ctx context.Context, delay time.Duration, notifications ...outgoing.Notification) (fresh int, err error) {
+	now := s.now()
+	var unseen []outgoing.Notification
 	for _, n := range notifications {
-		isNew, err := s.notify(ctx, delay, n)
-		if err != nil {
-			return fresh, fmt.Errorf("store notification %q: %w", n.ID, err)
+		var seen int64
+		err := s.db.reader().row(ctx, `SELECT seen_at FROM notifications WHERE id = ?`, n.ID).Scan(&seen)
+		switch {
+		case err == nil && fromNanos(seen).Add(seenAgain).After(now): // what is noticed again and again costs no write
+		case err != nil && !errors.Is(err, sql.ErrNoRows):
+			return 0, fmt.Errorf("store notification %q: %w", n.ID, err)
+		default:
+			unseen = append(unseen, n)
 		}
-		if isNew {
-			fresh++
+	}
+	if len(unseen) == 0 {
+		return 0, nil
+	}
+	slices.SortStableFunc(unseen, func(a, b outgoing.Notification) int { return strings.Compare(a.Channel, b.Channel) }) // as all take their locks
+	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
+		fresh = 0
+		for _, n := range unseen {
+			isNew, err := s.notify(ctx, q, now.Add(delay), n)
+			if err != nil {
+				return fmt.Errorf("store notification %q: %w", n.ID, err)
+			}
+			if isNew {
+				fresh++
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
 	}
 	return fresh, nil
 }
 
-func (s *NotificationStore) notify(ctx context.Context, delay time.Duration, n outgoing.Notification) (isNew bool, err error) {
-	now := s.now()
-	var seen int64
-	err = s.db.reader().row(ctx, `SELECT seen_at FROM notifications WHERE id = ?`, n.ID).Scan(&seen)
-	switch {
-	case err == nil && fromNanos(seen).Add(seenAgain).After(now):
-		return false, nil // what is noticed again and again costs no write
-	case err != nil && !errors.Is(err, sql.ErrNoRows):
-		return false, err
-	}
+func (s *NotificationStore) notify(ctx context.Context, q querier, due time.Time, n outgoing.Notification) (isNew bool, err error) {
+	now := nanos(s.now())
 	doc, err := s.keys.SealJSON("notification", n.ID, n)
 	if err != nil {
 		return false, err
 	}
-	err = s.db.write(ctx, func(ctx context.Context, q querier) error {
-		if err := q.alone(ctx, ofChannel(n.Channel)); err != nil {
-			return err
-		}
-		again, err := q.exec(ctx, `UPDATE notifications SET seen_at = ? WHERE id = ?`, nanos(now), n.ID)
-		if isNew = again == 0; err != nil || !isNew {
-			return err
-		}
-		due := nanos(now.Add(delay))
-		var paused int64 // what waits after a failure makes what is new wait, too
-		err = q.row(ctx, `SELECT COALESCE(MAX(not_before), 0) FROM notifications WHERE ended_at = 0 AND failures > 0 AND channel = ?`, n.Channel).Scan(&paused)
-		if err != nil {
-			return err
-		}
-		if _, err := q.exec(ctx, `INSERT INTO notifications (id, channel, created_at, seen_at, not_before, claimed_until, failures, last_error, ended_at, doc)
-			VALUES (?, ?, ?, ?, ?, 0, 0, '', 0, ?)`, n.ID, n.Channel, nanos(now), nanos(now), max(due, paused), doc); err != nil {
-			return err
-		}
-		_, err = q.exec(ctx, `UPDATE notifications SET ended_at = ?, last_error = 'too many wait for the channel' WHERE ended_at = 0 AND channel = ?
-			AND id NOT IN (SELECT id FROM notifications WHERE ended_at = 0 AND channel = ? ORDER BY created_at DESC, id DESC LIMIT ? + 0)`,
-			nanos(now), n.Channel, n.Channel, maxNotifications)
-		return err
-	})
-	return isNew && err == nil, err
+	if err := q.alone(ctx, ofChannel(n.Channel)); err != nil {
+		return false, err
+	}
+	again, err := q.exec(ctx, `UPDATE notifications SET seen_at = ? WHERE id = ?`, now, n.ID)
+	if err != nil || again > 0 {
+		return false, err
+	}
+	var paused int64 // what waits after a failure makes what is new wait, too
+	err = q.row(ctx, `SELECT COALESCE(MAX(not_before), 0) FROM notifications WHERE ended_at = 0 AND failures > 0 AND channel = ?`, n.Channel).Scan(&paused)
+	if err != nil {
+		return false, err
+	}
+	if _, err := q.exec(ctx, `INSERT INTO notifications (id, channel, created_at, seen_at, not_before, claimed_until, failures, last_error, ended_at, doc)
+		VALUES (?, ?, ?, ?, ?, 0, 0, '', 0, ?)`, n.ID, n.Channel, now, now, max(nanos(due), paused), doc); err != nil {
+		return false, err
+	}
+	_, err = q.exec(ctx, `UPDATE notifications SET ended_at = ?, last_error = 'too many wait for the channel' WHERE ended_at = 0 AND channel = ?
+		AND id NOT IN (SELECT id FROM notifications WHERE ended_at = 0 AND channel = ? ORDER BY created_at DESC, id DESC LIMIT ? + 0)`,
+		now, n.Channel, n.Channel, maxNotifications)
+	return err == nil, err
 }
 
 // ClaimNotifications returns up to limit notifications of a channel that wait and are due,
