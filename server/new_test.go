@@ -106,6 +106,10 @@ func TestNewClusterFormLosesNothing(t *testing.T) {
 			t.Errorf("a version that is gone: no %q in %.6000s", want, gone.body)
 		}
 	}
+	away := post(strings.Replace(typed(form, "1.0.0"), "cluster=new", "cluster=away", 1))
+	if away.status != 200 || !strings.Contains(away.body, "code host does not answer") || !strings.Contains(away.body, "&lt;b&gt;]") {
+		t.Errorf("without a code host = %d %.6000s", away.status, away.body)
+	}
 	stale := post(typed("of-another-session", "1.0.0"))
 	if stale.status != 200 || !strings.Contains(stale.body, "signed in again since") || !strings.Contains(stale.body, `value="`+form) || !strings.Contains(stale.body, "&lt;b&gt;]") {
 		t.Errorf("another session's form = %d %.6000s", stale.status, stale.body)
@@ -119,7 +123,7 @@ func TestNewClusterFormLosesNothing(t *testing.T) {
 		t.Errorf("after the session = %d %.4000s", over.status, over.body)
 	}
 	for _, asked := range p.asked {
-		if !asked.DryRun && asked.Name != "" {
+		if !asked.DryRun && asked.Name != "away" {
 			t.Errorf("proposed %+v", asked)
 		}
 	}

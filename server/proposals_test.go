@@ -33,6 +33,8 @@ func (p *proposing) ProposeCluster(ctx context.Context, asked proposals.ClusterC
 	switch {
 	case asked.Name == "taken":
 		return made, holdfast.ErrorOf(holdfast.ErrConflict, "there is a cluster %q already", asked.Name)
+	case asked.Name == "away" && !asked.DryRun:
+		return made, holdfast.ErrorOf(holdfast.ErrUnavailable, "the code host does not answer")
 	case asked.Name == "nobody":
 		return made, holdfast.ErrorOf(holdfast.ErrNotFound, "cluster %q: not found", asked.Name)
 	case asked.Name == "bad":
