@@ -171,9 +171,9 @@ func (s *NotificationStore) NotificationsSent(ctx context.Context, ids ...string
 }
 
 // NotificationsFailed records why nothing could be sent to a channel, and ends the claim of
-// those with the ids. It has everything that waits for the channel wait until notBefore, gives up
+// those with the ids. It defers everything that waits for the channel until notBefore, gives up
 // what has waited for longer than patience, and returns how many of each there are. What
-// somebody else has claimed may be on its way, and is left to them.
+// another replica has claimed may be on its way, and stays claimed.
 func (s *NotificationStore) NotificationsFailed(
 	ctx context.Context, channel, cause string, notBefore time.Time, patience time.Duration, ids ...string,
 ) (waiting, givenUp int, err error) {

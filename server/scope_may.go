@@ -203,8 +203,8 @@ func (s *apiServer) asked(c *gin.Context, ref holdfast.PullRequestRef) error {
 // proposeTime is how long a code host may take for a pull request.
 const proposeTime = 2 * time.Minute
 
-// outlasting is the context of a request for a pull request. Who goes away before the answer
-// does not cut it short: they would not be on record as who has asked for it, and could approve it.
+// outlasting is the context of a request for a pull request. A caller that disconnects before the
+// answer does not end it: nobody would be recorded as its requester, and the caller could approve it.
 func outlasting(c *gin.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.Request.Context()), proposeTime)
 }

@@ -44,9 +44,9 @@ type Outbox interface {
 // Outcomes end claims.
 type Outcomes interface {
 	NotificationsSent(ctx context.Context, ids ...string) error
-	// NotificationsFailed ends the claim of those with the ids. It has everything wait until
-	// notBefore that waits for their channel, and gives up what has waited for longer than
-	// patience. It returns how many of each. What others have claimed is left to them.
+	// NotificationsFailed ends the claim of those with the ids. It defers everything that waits
+	// for the channel until notBefore, and gives up what has waited for longer than patience.
+	// It returns how many of each. What other replicas have claimed stays claimed.
 	NotificationsFailed(ctx context.Context, channel, cause string, notBefore time.Time, patience time.Duration, ids ...string) (waiting, givenUp int, err error)
 	// ForgetNotifications removes what was sent and was not noticed since a time.
 	ForgetNotifications(ctx context.Context, before time.Time) error

@@ -271,7 +271,7 @@ func (p *proposal) ask(dry bool) (*v1.ProposedCluster, error) {
 			Tone: "warn", Title: "You have signed in again since this form was opened", Why: "Nothing was sent. What you have typed is here: look at it, and send it again.",
 		})
 		return nil, nil
-	case errors.As(err, new(*problemError)) && !is(err, http.StatusUnauthorized): // what was typed is kept, also while a code host is away
+	case errors.As(err, new(*problemError)) && !is(err, http.StatusUnauthorized): // what was typed is kept, also if a code host does not answer
 		p.view.Faults = append(p.view.Faults, console.FaultRow{Message: sentence(unquoted(err.Error()))})
 		return nil, nil
 	default:

@@ -240,7 +240,7 @@ func written(value any) string {
 	return string(data)
 }
 
-// request is what the form asks for: of a change, what differs alone from what it was when the
+// request is what the form asks for: of a change, only what differs from what it was when the
 // form was opened.
 func (p *proposal) request() v1.ClusterProposal {
 	changed := func(name string) string {

@@ -25,8 +25,8 @@ func fieldsOf(doc v1.Document) map[string]string {
 	return fields
 }
 
-// follow has the fields that were not touched have what the cluster has by now, and notes those
-// that were, and that somebody else has changed as well.
+// follow updates the fields that were not touched to what the cluster has now, and notes the
+// touched ones that somebody else has changed as well.
 func (p *proposal) follow(now map[string]string) {
 	if !p.form.Has(wasPrefix + "version") { // whoever sends this has not got it from us
 		for name, value := range now {

@@ -350,9 +350,9 @@ func (r *reader) knows(file string) bool {
 	return false
 }
 
-// Functions whose first argument is the name of a file that is read. Relative names are, of
-// Terragrunt's own ones, from the folder whose configuration it is and, of those that Terraform
-// has as well, from the folder of the file that has them.
+// Functions whose first argument is the name of a file that is read. For Terragrunt's own
+// functions, a relative name starts at the folder that is configured; for those that Terraform has
+// as well, at the folder of the file that calls them.
 var (
 	ofTerragrunt = []string{"read_terragrunt_config", "read_tfvars_file", "sops_decrypt_file"} //nolint:gochecknoglobals // a constant list
 	ofLanguage   = []string{                                                                   //nolint:gochecknoglobals // a constant list
