@@ -18,7 +18,7 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
 FROM debian:${DEBIAN}-slim
 # git, ssh and the certificates are for the engines, which fetch modules with
 # them; Holdfast itself needs none. tini is process 1: it passes signals on to
-# the server, and buries the processes that dead engines leave behind.
+# the server, and reaps the processes that dead engines leave behind.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates git openssh-client tini \
     && rm -rf /var/lib/apt/lists/* \
@@ -26,7 +26,7 @@ RUN apt-get update \
     && useradd --system --uid 10001 --gid holdfast --home-dir /var/lib/holdfast --shell /usr/sbin/nologin holdfast \
     && install --directory --owner root --group root --mode 0711 /var/lib/holdfast
 COPY --from=build /holdfast /usr/local/bin/holdfast
-# The server is root in the container, so that engines are users of their own: with
+# The server is root in the container, so that each engine has its own user: with
 # the default profile of container runtimes that is what keeps code in a plan from
 # the server. As another user (--user 10001) it needs user namespaces; with
 # Landlock alone its agent plans, and applies need an agent of another user.

@@ -14,10 +14,10 @@ PROGRAMS := mvdan.cc/gofumpt@v0.9.2 github.com/golangci/golangci-lint/v2/cmd/gol
 PROGRAMS += github.com/terraform-providers/terraform-provider-local@v1.4.1-0.20260513075820-3561e410f9fe
 PROGRAMS += github.com/hashicorp/terraform-provider-time@v0.14.2
 # A provider of our own whose cloud is a folder of files: what somebody edits
-# there has changed outside. A module apart, so that nothing else depends on it.
+# there has changed outside. A separate module, so that nothing else depends on it.
 PROGRAMS += internal/testenv/terraform-provider-cloud
 # Stands in for the clouds' providers, with their schemas: the engine plans the
-# library's modules against it. A module apart, too.
+# library's modules against it. A separate module, too.
 PROGRAMS += internal/testenv/terraform-provider-facts
 # Object stores: S3, Google Cloud Storage, Azure Blob Storage.
 PROGRAMS += github.com/versity/versitygw/cmd/versitygw@v1.8.0 github.com/fsouza/fake-gcs-server@v1.56.1 npm:azurite@3.35.0:azurite-blob
@@ -32,12 +32,12 @@ help: ## show this
 build: ## build bin/holdfast
 	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN)/holdfast ./cmd/holdfast
 
-# What has to be installed is asked for first, and not after ten minutes of lint.
+# Missing programs are asked for first, and not after ten minutes of lint.
 test: needs lint unit ## what CI runs, test-tofu aside: lint and all tests, with the race detector where there is concurrency
 
 check: test ## the same as test
 
-# What a linter reads of other packages is what tests compile, if the flags are theirs.
+# With the flags of the tests, linters reuse the packages that tests compile.
 lint: export GOFLAGS := $(GOFLAGS) -trimpath
 lint: tools ## gofumpt, golangci-lint with go vet and the layers as rules, tidy modules
 	@test -z "$$($(TOOLS)/gofumpt -l .)" || { echo "not formatted (run gofumpt -w):"; $(TOOLS)/gofumpt -l .; exit 1; }
@@ -53,7 +53,7 @@ PACKAGES := $(BIN)/packages.sh
 packages:
 	@mkdir -p $(BIN) && GO=$(GO) $(GO) run -trimpath ./internal/testenv/packages shell >$(PACKAGES)
 # Tests, and the programs that they start, live for a short time: a larger heap saves a
-# fifth of their work, the collector's. What measures memory does so without GOGC.
+# fifth of their work, the collector's. Tests that measure memory run without GOGC.
 unit unit-raced unit-plain e2e test-tofu: export GOGC := 400
 # The race detector needs cgo; the binary itself is static. SQLite is C that was
 # translated to Go: with the detector in it tests take ten times as long.
@@ -62,14 +62,14 @@ ENGINE := GO=$(GO) internal/testenv/with-engine.sh
 # Temporary files in memory, if root runs the tests.
 TESTS := $(ENGINE) internal/testenv/in-memory.sh
 RACE := CGO_ENABLED=1 $(TESTS) $(GO) test -race -gcflags='modernc.org/...=-race=false'
-# What is built has no paths of this folder in it: it serves every clone. Lint has
+# Builds have no paths of this folder in them, so that every clone can use them. Lint has
 # had go vet. Nobody debugs these programs, and a stack trace needs no DWARF.
 TESTFLAGS := -trimpath -ldflags="-s -w" -vet=off -timeout 80m
 unit: needs tools packages ## all tests, with real engines, Git, Redis: those for the race detector at the same time as the others
 	@$(MAKE) --no-print-directory -j2 unit-raced unit-plain
 
 # Tests wait for engines, servers and one another: two halves keep two processors busy.
-# What belongs to packages with goroutines is one, the servers and all others the other.
+# One is the packages with goroutines, the other the servers and all others.
 .PHONY: unit-raced unit-plain
 unit-raced unit-plain: export HOLDFAST_TEST_PROVIDERS = $(TOOLS)
 unit-raced:
@@ -84,7 +84,7 @@ unit-plain:
 	. $(PACKAGES) && $(TESTS) $(GO) test $(TESTFLAGS) -skip "$$tests" $$mixed
 	. $(PACKAGES) && $(TESTS) $(GO) test $(TESTFLAGS) $$plain
 
-# What needs an engine, and the few tests that take long, say so to -short.
+# Tests that need an engine, and the few that take long, are skipped with -short.
 test-fast: packages ## while you work: build, go vet, and all tests that need neither engine, server nor tool
 	$(GO) build -trimpath ./...
 	$(GO) vet -trimpath ./...
@@ -149,7 +149,7 @@ console-pictures: ## take the pictures of docs/console.md; needs Chromium
 console-lib: ## fetch what the console uses of others from npm again; make lint verifies it
 	console/lib.sh fetch
 
-# Go's fuzzer now and then takes the end of its own time for a failure, without an
+# Go's fuzzer now and then reports the end of its own time as a failure, without an
 # input that fails: https://go.dev/issue/75804. Only inputs that fail count.
 FUZZTIME ?= 1m
 fuzz: ## each fuzz target for FUZZTIME (default 1m)
@@ -206,7 +206,7 @@ docs: ## write docs/config.md and docs/shipped-policies.md from the code
 tools:
 	@set -e; for tool in $(PROGRAMS); do GO=$(GO) internal/testenv/tool.sh $(TOOLS) $$tool; done
 
-# What is missing is installed where that is allowed, else the one command is printed.
+# What is missing is installed where that is allowed, otherwise the one command is printed.
 # SETUP=no only prints it.
 needs:
 	@GO=$(GO) internal/testenv/setup.sh test

@@ -37,17 +37,17 @@ func ParsePersonID(text string) PersonID {
 	return PersonID{Issuer: issuer, Subject: subject}
 }
 
-// Via is what somebody has shown.
+// Via is the kind of credential that somebody has shown.
 type Via string
 
-// What people and tools show.
+// The kinds of credentials that people and tools show.
 const (
 	ViaToken    Via = "token"    // one of the configuration
 	ViaPersonal Via = "personal" // a token that a person has made
 	ViaSession  Via = "session"  // the cookie of a login
 )
 
-// Principal is who asks.
+// Principal is the caller.
 type Principal struct {
 	Name   string   // the actor in the audit trail
 	Person PersonID // zero: a token of the configuration, which is nobody's
@@ -58,7 +58,7 @@ type Principal struct {
 	ID string
 }
 
-// IsZero reports whether nobody asks.
+// IsZero reports whether there is no caller.
 func (p Principal) IsZero() bool { return p.Via == "" }
 
 // Owner is one text for whoever asks, as in Owner.Key of the tokens that the caller

@@ -16,7 +16,7 @@ func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
 // String is the hash in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Person is what is on record of somebody who has logged in.
+// Person is the record of somebody who has logged in.
 type Person struct {
 	ID     PersonID  `json:"id"`
 	Name   string    `json:"name"` // as at the last login
@@ -56,7 +56,7 @@ type Owner struct {
 	TokenHash Hash     `json:"tokenHash,omitzero"` // a hash of its hash: what it owns ends with it
 }
 
-// Key is one text for whose it is.
+// Key is one text that identifies the owner.
 func (o Owner) Key() string {
 	if o.Person.IsZero() {
 		return "token " + o.Token
@@ -64,7 +64,7 @@ func (o Owner) Key() string {
 	return o.Person.String()
 }
 
-// Limit is what a personal token is for: no more than its owner may.
+// Limit is what a personal token allows: no more than its owner may do.
 type Limit struct {
 	Role     Role     `json:"role"`
 	Projects []string `json:"projects,omitempty"` // none: all of the owner's
@@ -87,7 +87,7 @@ type PersonalToken struct {
 	From  string `json:"from"` // the address that it was asked for from
 }
 
-// Wish is a token that somebody asks for.
+// Wish describes a token that somebody asks for.
 type Wish struct {
 	Name     string
 	Limit    Limit

@@ -1,6 +1,6 @@
 package access
 
-// Verb is one thing that somebody may do.
+// Verb is one kind of action.
 type Verb string
 
 // The verbs.
@@ -24,7 +24,7 @@ const (
 	Trace     Verb = "trace"
 )
 
-// Right says which role a verb takes.
+// Right says which role a verb requires.
 type Right struct {
 	Verb  Verb
 	Role  Role   // the weakest that has it

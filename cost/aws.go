@@ -75,7 +75,7 @@ func (s side) awsMachines(kind price.Kind, nodes span, types value, templates []
 			return []item{gap}
 		}
 	}
-	if len(i.keys) == 0 { // what EKS takes if nothing is said
+	if len(i.keys) == 0 { // what EKS uses by default
 		i.keys = []price.Key{s.key(kind, "t3.medium"+windows)}
 	}
 	return []item{i}

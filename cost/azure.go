@@ -13,7 +13,7 @@ import (
 func azureCluster(s side) []item {
 	tier, state := s.text("sku_tier")
 	if state != given || tier == "" {
-		tier = "Free" // what AKS takes if nothing is said
+		tier = "Free" // what AKS uses by default
 	}
 	control := priced("control plane", s.key(price.ControlPlane, strings.ToLower(tier)))
 	if state == unknown {
@@ -158,7 +158,7 @@ func azureNATGateway(s side) []item {
 
 // azureAddress is billed by its SKU, how it is allocated, and how far it reaches.
 func azureAddress(s side) []item {
-	words := []string{"standard", "static", "regional"} // what azurerm takes if nothing is said
+	words := []string{"standard", "static", "regional"} // what azurerm uses by default
 	for i, attribute := range []string{"sku", "allocation_method", "sku_tier"} {
 		text, state := s.text(attribute)
 		if state == unknown {

@@ -72,7 +72,7 @@ func (s side) gcpPool(below []any) []item {
 	}
 	machine := slices.Concat(config, []any{"machine_type"})
 	nodesItem := s.machine("nodes", kind, nodes, machine...)
-	if s.at(machine...).state() == absent { // what GKE takes if nothing is said
+	if s.at(machine...).state() == absent { // what GKE uses by default
 		nodesItem = priced("nodes", s.key(kind, "e2-medium"))
 		nodesItem.nodes = nodes
 	}
@@ -174,7 +174,7 @@ func gcpForwardingRule(s side) []item {
 func gcpDisk(s side) []item {
 	kind, state := s.text("type")
 	if state != given {
-		kind = "pd-standard" // what Compute Engine takes if nothing is said
+		kind = "pd-standard" // what Compute Engine uses by default
 	}
 	kind = kind[strings.LastIndexByte(kind, '/')+1:]
 	size, state := s.number("size")

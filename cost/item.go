@@ -15,7 +15,7 @@ type item struct {
 	keys []price.Key
 	// nodes is how many there are: of a pool that is scaled, it depends on the load.
 	nodes span
-	// each is how many units a node has: 1 machine, or so many GB of disk.
+	// each is how many units a node has: 1 machine, or a number of GB of disk.
 	each amounts
 	// low says that it may also cost nothing, as its price is the most that it can be.
 	low bool
@@ -99,7 +99,7 @@ func priced(name string, k price.Key) item {
 	return item{name: name, keys: []price.Key{k}, nodes: single(), each: one()}
 }
 
-// sized returns an item with so many units.
+// sized returns an item with that many units.
 func sized(name string, k price.Key, units money.Amount) item {
 	i := priced(name, k)
 	i.each = exactly(units)

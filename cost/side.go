@@ -280,7 +280,7 @@ type scaled struct {
 	count, least, most []any // paths
 	// only is the path of a boolean: if that is false, the bounds mean nothing.
 	only []any
-	// zones is how many zones have so many nodes each; 0: they are counted together.
+	// zones is how many zones have that many nodes each; 0: they are counted together.
 	zones int64
 }
 

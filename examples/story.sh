@@ -26,7 +26,7 @@ wait_for() {
   fail "waited ${seconds}s for $what"
 }
 
-# What someone has set up for Git (an identity or none, signing, hooks) plays no part.
+# What someone has set up for Git (an identity or none, signing, hooks) does not matter.
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 in_fleet() { git -C "$fleet" "$@"; }
 change() { # FILE FROM TO

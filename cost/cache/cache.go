@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/durable"
 )
 
-// Source is who is asked for prices; package sources has them.
+// Source answers requests for prices; package sources has the implementations.
 type Source interface {
 	Name() string
 	Has(price.Key) bool
@@ -165,8 +165,9 @@ func (c *Cache) Run(ctx context.Context, report func(error)) {
 	}
 }
 
-// Refresh asks the sources for what is wanted and was not answered within the TTL. What a
-// source that fails was asked for stays as it was, and is asked for again the next time.
+// Refresh asks the sources for what is wanted and was not answered within the TTL. If a
+// source fails, what it was asked for stays as it was, and is asked for again the next
+// time.
 func (c *Cache) Refresh(ctx context.Context) error {
 	c.refreshing.Lock()
 	defer c.refreshing.Unlock()
@@ -193,7 +194,7 @@ func (c *Cache) Refresh(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// due are the keys to ask a source for, in order.
+// due returns the keys to ask a source for, in order.
 func (c *Cache) due(source int) (keys []price.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,8 +209,8 @@ func (c *Cache) due(source int) (keys []price.Key) {
 	return keys
 }
 
-// take keeps what a source has found. A key that it had a price for and has none any longer
-// keeps the last one: sources have gaps, and their dates are shown.
+// take keeps what a source has found. A key that had a price and no longer has one keeps
+// the last one: sources have gaps, and their dates are shown.
 func (c *Cache) take(keys []price.Key, found *price.Table) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -171,7 +171,7 @@ func (a azure) choose(k price.Key, items []azureItem) (price.Price, bool) {
 			found[amount.String()] = price.Price{Amount: amount, Unit: unit, Currency: i.CurrencyCode, Origin: a.origin()}
 		}
 	}
-	if len(found) != 1 { // several different ones: which of them it is nobody says
+	if len(found) != 1 { // several different ones: nothing says which of them it is
 		return price.Price{}, false
 	}
 	return found[slices.Collect(maps.Keys(found))[0]], true

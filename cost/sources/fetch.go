@@ -74,8 +74,8 @@ func (f fetcher) origin() price.Origin {
 	return price.Origin{Source: f.name, AsOf: f.Now().UTC().Format(time.DateOnly)}
 }
 
-// page requests a document and decodes it, again if the source is busy or away. What is cut
-// off is an error.
+// page requests a document and decodes it, again if the source is busy or unavailable. What
+// is cut off is an error.
 func page[T any](ctx context.Context, f fetcher, r request) (document T, err error) {
 	ctx, stop := context.WithTimeout(ctx, maxTries*patience)
 	defer stop()
@@ -153,7 +153,7 @@ func reachError(err error) error {
 	return fmt.Errorf("it cannot be reached: %w", err)
 }
 
-// refused says what a server has against a request, in its own words if these are short.
+// refused says why a server refuses a request, in its own words if these are short.
 func refused(resp *http.Response) error {
 	var said struct {
 		Error   json.RawMessage `json:"error"`

@@ -133,7 +133,7 @@ chapter "The console: the same fleet in a browser"
 say "The server shows it at the address of its API. A one-time login saves typing the token; open it if you like:"
 run "$holdfast" console
 console=$("$holdfast" console | head -n 1)
-# curl sends no cookie for HTTPS over HTTP; browsers take loopback for as good.
+# curl sends no cookie for HTTPS over HTTP; browsers accept that on loopback.
 cookie=$(curl -fs -o /dev/null -D - --max-time 10 -d "code=${console#*code=}" "${console%%\?*}" | tr -d '\r' | sed -n 's/^[Ss]et-[Cc]ookie: \([^;]*\);.*/\1/p' | tail -n 1)
 page() { curl -fs --max-time 10 -H "Cookie: $cookie" -H "Accept: text/html" "$@"; }
 page "$HOLDFAST_SERVER/clusters/prod-eu" >"$dir/page.html"

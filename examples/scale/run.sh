@@ -68,13 +68,13 @@ start() {
   pids[$name]=$!
 }
 
-# die NAME: at once, as when the power goes.
+# die NAME: at once, as in a power cut.
 die() {
   kill -9 "${pids[$1]}"
   wait "${pids[$1]}" 2>/dev/null || true
 }
 
-# PostgreSQL refuses to be root.
+# PostgreSQL refuses to run as root.
 postgres_do() {
   local program=$1
   shift
@@ -113,7 +113,7 @@ applied_once() { # CLUSTER PULL-REQUEST: how many runs of it have applied someth
   [[ $("$holdfast" get runs --cluster "$1" -o json | grep -c '"status": "applied"') == "$2" ]]
 }
 
-# propose NAME NODES: a pull request that gives dev-eu so many nodes, each of which takes time.
+# propose NAME NODES: a pull request that gives dev-eu that many nodes, each of which takes time.
 nodes=1
 number=0
 propose() {

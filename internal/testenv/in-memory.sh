@@ -15,7 +15,7 @@ fi
 # to remove it would end the file systems of others that are mounted there.
 dir=/tmp/holdfast-test
 mkdir -m 755 "$dir" 2>/dev/null || [[ -O $dir && ! -L $dir ]] || exec "$@"
-touch "$dir" # not for who removes what is old
+touch "$dir" # so that cleaners of old files leave it alone
 unshare --mount mount -t tmpfs tmpfs "$dir" 2>/dev/null || exec "$@" # as in a container
 export TMPDIR=$dir HOLDFAST_TEST_PROGRAMS=$dir/programs
 exec unshare --mount --propagation private "$(dirname "$0")/in-memory-mounts.sh" "$@"

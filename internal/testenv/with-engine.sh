@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Executes a command with an engine on PATH: the one that is there, else the OpenTofu
+# Executes a command with an engine on PATH: the installed one, or the OpenTofu
 # that setup.sh has put into the user's cache. Usage: with-engine.sh COMMAND [ARGUMENT...]
 set -euo pipefail
 if command -v terraform >/dev/null || command -v tofu >/dev/null; then

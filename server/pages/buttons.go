@@ -16,7 +16,7 @@ import (
 // Buttons are for whoever has a session and may do what they do; the API decides again. A request
 // with a token as its password gets none: browsers send passwords whatever site asked for it.
 
-// may reports whether whoever looks at the page may do something in a project by a button.
+// may reports whether the viewer of the page may do something in a project by a button.
 func (v *visit) may(verb access.Verb, project string) bool {
 	if v.who.FormToken == "" {
 		return false
@@ -80,8 +80,8 @@ func labelOf(verb holdfast.Verb, reason holdfast.Reason) string {
 	}
 }
 
-// asksFirst has a button show what an apply, or an approval of one, will do before it does
-// it, unless nothing is lost by it; the destruction of a cluster is confirmed by its name.
+// asksFirst makes a button show what an apply, or an approval of one, will do before it does it,
+// unless nothing is lost by it; the destruction of a cluster is confirmed by typing its name.
 func asksFirst(act console.Act, run v1.Run) console.Act {
 	lost := run.Counts.Delete + run.Counts.Replace + run.Counts.Forget
 	if lost == 0 && !run.Destroy {
@@ -136,8 +136,8 @@ func (v *visit) plannedRun(c v1.Cluster) (v1.Run, error) {
 	return run, err
 }
 
-// clusterActs are what can be done to a cluster whatever it waits for. What its alert offers
-// already is left out.
+// clusterActs are the actions on a cluster whatever it waits for. Those that its alert
+// offers already are left out.
 func (v *visit) clusterActs(c v1.Cluster, project string, planned v1.Run) []console.Act {
 	var acts []console.Act
 	offered := c.Waiting.Info().Next
@@ -181,7 +181,7 @@ func (v *visit) removal(c v1.Cluster) console.Act {
 	return act
 }
 
-// runActs are what can be done to a run, or with its plan.
+// runActs are the actions on a run, or with its plan.
 func (v *visit) runActs(run v1.Run) ([]console.Act, error) {
 	switch run.Status {
 	case holdfast.RunQueued, holdfast.RunRunning, holdfast.RunRetrying:
@@ -219,7 +219,7 @@ func (v *visit) runActs(run v1.Run) ([]console.Act, error) {
 	return append(acts, v.replans(run)...), nil
 }
 
-// replans has the plan of a pull request's cluster made again.
+// replans makes the plan of a pull request's cluster again.
 func (v *visit) replans(run v1.Run) []console.Act {
 	if !v.may(access.Plan, run.Project) {
 		return nil
@@ -227,9 +227,9 @@ func (v *visit) replans(run v1.Run) []console.Act {
 	return []console.Act{v.button("Plan again", string(holdfast.VerbPlan), "repo", run.PullRequest.Repo, "number", strconv.Itoa(run.PullRequest.Number), "cluster", run.Cluster)}
 }
 
-// pullRequestActs are what can be done to all clusters of a pull request that is open; what
-// waits after the merge is done cluster by cluster. The API refuses who may do it for a part of
-// them alone. shown are the runs whose plans the page has, of all clusters.
+// pullRequestActs are the actions on all clusters of an open pull request; what waits after the
+// merge is done cluster by cluster. The API refuses a person who may do it for some of them
+// only. shown are the runs whose plans the page has, of all clusters.
 func (v *visit) pullRequestActs(pr v1.PullRequest, shown []v1.Run, whole bool) []console.Act {
 	if pr.State != holdfast.PullRequestOpen || len(pr.Clusters) == 0 {
 		return nil

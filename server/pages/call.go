@@ -54,7 +54,7 @@ func (c *caller) get(path string, q url.Values, into any) error {
 	return w.read(path, into)
 }
 
-// post has the API do something, with the token that a form has for it.
+// post makes a request that changes something, with the token that a form has for it.
 func (c *caller) post(path, form string, body, into any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *caller) post(path, form string, body, into any) error {
 	return w.read(path, into)
 }
 
-// read takes the answer of the API, or why there is none.
+// read reads the answer of the API, or why there is none.
 func (w *answer) read(path string, into any) error {
 	if w.status >= http.StatusMultipleChoices || w.status < http.StatusOK {
 		problem := &problemError{v1.ProblemOf(w.status, "", "")}

@@ -171,8 +171,7 @@ func waitingAlert(c v1.Cluster) console.Alert {
 	return alert
 }
 
-// conditionWords are conditions as people say them. For Drifted and Blocked, True is the
-// bad case.
+// conditionWords are conditions in words. For Drifted and Blocked, True is the bad case.
 var conditionWords = map[holdfast.ConditionType]struct{ good, bad string }{
 	holdfast.ConditionCommitPlanned: {"Desired state planned", "Desired state not planned"},
 	holdfast.ConditionPlanUpToDate:  {"Plan up to date", "Plan outdated"},

@@ -71,7 +71,7 @@ func (w *logWriter) Write(data []byte) (int, error) {
 }
 
 // logView is the part of a run's log that its address asks for: from a line, around the
-// first one that is searched for, or the end.
+// first match of a search, or the end.
 func (v *visit) logView(run v1.Run) (console.LogView, error) {
 	live := run.Status == holdfast.RunRunning
 	if run.Attempt == 0 {
@@ -150,7 +150,7 @@ func mark(lines []console.LogLine, search string) {
 	}
 }
 
-// number reads a number from 1 to most; anything else is what is given.
+// number reads a number from 1 to most; anything else becomes the given default.
 func number(text string, unsaid, most int) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

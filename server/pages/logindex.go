@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// markEvery is how many lines are between two of which an index knows where they begin.
+	// markEvery is the distance, in lines, between two lines whose offset an index knows.
 	markEvery = 200
 	// lineMost is how many bytes of a line are shown.
 	lineMost = 2000
@@ -26,8 +26,8 @@ var painted = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
 // errEnough ends the reading of a log of which no more is needed.
 var errEnough = errors.New("enough was read")
 
-// scanner takes a log in pieces and gives it back by lines, of which it keeps lineMost
-// bytes each: a line may be as long as the log.
+// scanner splits a log, which comes in pieces, into lines, and keeps lineMost bytes of
+// each: a line may be as long as the log.
 type scanner struct {
 	each func(text []byte, size int) bool // false: enough
 	line []byte
@@ -112,7 +112,7 @@ type logIndex struct {
 	size  int64      // of all that was seen
 }
 
-// extent is how many lines there are, of how many bytes; a line that has not ended counts.
+// extent is the number of lines and of bytes; a line that has not ended counts.
 func (x *logIndex) extent() (lines int, size int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -122,7 +122,7 @@ func (x *logIndex) extent() (lines int, size int64) {
 	return x.whole, x.size
 }
 
-// catchUp reads what the log has got since the last time.
+// catchUp reads what was added to the log since the last time.
 func (x *logIndex) catchUp(of logOf) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

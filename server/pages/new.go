@@ -29,7 +29,7 @@ type proposal struct {
 	cluster v1.Cluster // that is changed
 	detail  v1.TemplateDetail
 	gone    string   // why the version that was chosen cannot be used
-	veiled  []string // variables with what only stands for a value, and must not become one
+	veiled  []string // variables with a placeholder, which must not become a value
 	moved   []string // fields that somebody else has changed, too, since the form was opened
 	view    console.NewView
 
@@ -49,7 +49,7 @@ func (v *visit) changeCluster() (console.View, error) {
 	return p.show(false)
 }
 
-// postNew takes a form: it is shown again with the document that it makes and what is wrong
+// postNew handles a form: it is shown again with the document that it makes and what is wrong
 // with that or, if that is asked for, becomes a pull request. What was typed is never lost: not
 // by a session that has ended, nor by a version of a template that is gone.
 func (p *Pages) postNew(w http.ResponseWriter, r *http.Request) {
@@ -138,7 +138,7 @@ func (p *proposal) show(proposes bool) (console.View, error) {
 	return p.view, nil
 }
 
-// mayPropose reports whether whoever looks may propose anything: where, the API decides.
+// mayPropose reports whether the viewer may propose anything: the API decides where.
 func (p *proposal) mayPropose() bool {
 	if p.change == proposals.Update {
 		return p.may(access.Propose, documentOf(p.cluster).Project)
@@ -286,7 +286,7 @@ func (p *proposal) ask(dry bool) (*v1.ProposedCluster, error) {
 	return &made, nil
 }
 
-// proposed has the page of the pull request say what was made.
+// proposed makes the page of the pull request say what was made.
 func (p *proposal) proposed(made v1.ProposedCluster) {
 	title := "Proposed as " + made.PullRequest.String()
 	if made.State != string(holdfast.PullRequestOpen) {

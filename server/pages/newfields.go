@@ -222,8 +222,7 @@ func limits(property map[string]any) string {
 	return "Allowed: " + strings.Join(words, ", ") + "."
 }
 
-// written is a value as somebody types it: texts as they are, other things as JSON, which is
-// YAML.
+// written is a value as somebody types it: texts as they are, other things as JSON, which is YAML.
 func written(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -282,8 +281,8 @@ func sameText(a, b string) bool {
 	return unix(a) == unix(b)
 }
 
-// asYAML is what was typed as a value: a text where the variable is one, and else YAML, so that
-// what does not fit is said in the words of the template.
+// asYAML turns what was typed into a value: a text where the variable is one, and otherwise
+// YAML, so that faults are reported by the template.
 func (p *proposal) asYAML(name, text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	property := p.property(name)

@@ -105,7 +105,7 @@ type visit struct {
 	frame console.Frame
 }
 
-// serve shows a page to whoever the API knows; others are asked to sign in.
+// serve shows a page to people that the API knows; others are asked to sign in.
 func (p *Pages) serve(w http.ResponseWriter, r *http.Request, show func(*visit) (console.View, error)) {
 	v := p.visit(r)
 	err := v.get("/whoami", nil, &v.who)
@@ -160,7 +160,7 @@ func (p *Pages) fail(w http.ResponseWriter, v *visit, err error) {
 	})
 }
 
-// respond sends a page. It is of one person, at one moment: nothing keeps it.
+// respond sends a page. It is for one person, at one moment: no cache keeps it.
 func (p *Pages) respond(w http.ResponseWriter, r *http.Request, status int, frame console.Frame, view console.View) {
 	var b bytes.Buffer
 	if err := p.opts.Console.Render(&b, frame, view); err != nil {

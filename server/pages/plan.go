@@ -82,7 +82,7 @@ func changeView(c v1.ResourceChange, id string) console.Change {
 	return change
 }
 
-// changeWhy says in a few words what is behind a change: what forces it, or what changes.
+// changeWhy says in a few words why there is a change: what forces it, or what changes.
 func changeWhy(c v1.ResourceChange) string {
 	if len(c.ReplacePaths) > 0 {
 		return "forced by " + few(c.ReplacePaths, 2)
@@ -169,7 +169,7 @@ func forced(a v1.AttributeChange) string {
 	return ""
 }
 
-// pair is a value that is taken away above the one that takes its place.
+// pair is a removed value above the one that replaces it.
 func pair(path string, before, after json.RawMessage, note string) []console.DiffLine {
 	var lines []console.DiffLine
 	if len(before) > 0 {

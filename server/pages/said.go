@@ -32,7 +32,7 @@ type said struct {
 	Target string `json:"g,omitempty"`
 }
 
-// keep has the page at a path of ours say something, once.
+// keep makes the page at a path of ours say something, once.
 func keep(w http.ResponseWriter, at string, alert console.Alert) {
 	part := func(text string, most int) string {
 		if len(text) <= most {
@@ -54,7 +54,8 @@ func setSaid(w http.ResponseWriter, value string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{Name: saidCookie, Value: value, Path: "/", MaxAge: int(age.Seconds()), Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 }
 
-// saidTo takes what a page is to say, if it is that page as a whole.
+// saidTo returns, and removes, what a page has to say, if the request is for the whole
+// page.
 func saidTo(w http.ResponseWriter, r *http.Request) *console.Alert {
 	cookie, err := r.Cookie(saidCookie)
 	if err != nil || r.Header.Get("HX-Request") != "" {

@@ -25,7 +25,7 @@ func forBrowser(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/html") || r.Header.Get("HX-Request") != ""
 }
 
-// serveText answers with text that no browser takes for anything else.
+// serveText answers with text that no browser interprets as anything else.
 func (p *Pages) serveText(w http.ResponseWriter, r *http.Request, show func(*visit) (string, error)) {
 	text, err := show(p.visit(r))
 	status := http.StatusOK

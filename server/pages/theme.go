@@ -34,7 +34,8 @@ func (p *Pages) setTheme(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, LocalPath(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-// LocalPath is where a person is sent back to: a path of this server, whoever wrote it.
+// LocalPath is where a person is sent back to: always a path of this server, as anybody
+// can write it.
 func LocalPath(path string) string {
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
 		return "/"

@@ -145,7 +145,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// unquoted takes the marks of Markdown out of our own words.
+// unquoted removes Markdown marks from our own texts.
 func unquoted(s string) string { return strings.ReplaceAll(s, "`", "") }
 
 // reasonWords says what a reason means, with its detail.
@@ -179,7 +179,7 @@ func countPills(c v1.Counts) []console.CountPill {
 	return pills
 }
 
-// lasted is from when to when a run ran, or to now; empty if it has not begun.
+// lasted is how long a run took, or has taken until now; empty if it has not begun.
 func lasted(from, to, now time.Time) string {
 	if from.IsZero() {
 		return ""

@@ -24,7 +24,7 @@ if [ -n "${PROVIDERS:-}" ]; then
 	printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$tmp/mirror" >"$tmp/cli.tfrc"
 fi
 
-# scenario NAME [SETUP]: applies src/NAME.before.tf, lets SETUP change the world,
+# scenario NAME [SETUP]: applies src/NAME.before.tf, lets SETUP change objects,
 # and plans src/NAME.after.tf.
 scenario() {
 	name=$1
