@@ -221,7 +221,6 @@ type Command struct {
 	Shown     []string      `json:"shown,omitzero"`
 	ShownHead Revision      `json:"shownHead,omitempty"`
 	Status    CommandStatus `json:"status"`
-	Reply     string        `json:"reply,omitempty"` // why it was refused, or its outcome
 	CommandResult
 	CreatedAt time.Time `json:"createdAt"`
 	DoneAt    time.Time `json:"doneAt,omitzero"`
@@ -249,6 +248,7 @@ type CommandGiver struct {
 
 // CommandResult is reported to whoever gave a command.
 type CommandResult struct {
+	Reply string `json:"reply,omitempty"` // why it was refused, or its outcome, in words
 	// Reason is why it was refused, for the first cluster of Refused or for all; empty if
 	// that has no reason.
 	Reason Reason `json:"reason,omitempty"`

@@ -94,14 +94,14 @@ func (s *PullRequestStore) Commands(ctx context.Context, status holdfast.Command
 	return found, nil
 }
 
-// FinishCommand stores Status, Reply, what it was refused for, and DoneAt; a zero DoneAt becomes now.
+// FinishCommand stores Status, CommandResult and DoneAt; a zero DoneAt becomes now.
 func (s *PullRequestStore) FinishCommand(ctx context.Context, c holdfast.Command) error {
 	err := s.db.write(ctx, func(ctx context.Context, q querier) error {
 		stored, err := s.scanCommand(q.row(ctx, `SELECT id, doc FROM commands WHERE id = ?`+q.forUpdate, c.ID))
 		if err := notFound(err, "command", c.ID); err != nil {
 			return err
 		}
-		stored.Status, stored.Reply, stored.DoneAt, stored.CommandResult = c.Status, c.Reply, c.DoneAt, c.CommandResult
+		stored.Status, stored.DoneAt, stored.CommandResult = c.Status, c.DoneAt, c.CommandResult
 		if stored.DoneAt.IsZero() {
 			stored.DoneAt = s.now()
 		}

@@ -438,7 +438,7 @@ func testCommands(t *testing.T, open opener) {
 
 	expected.Status, expected.Reply, expected.DoneAt = holdfast.CommandRefused, "the head has moved", noon.Add(time.Minute)
 	if err := store.FinishCommand(ctx, holdfast.Command{
-		ID: "cmd-1", Status: expected.Status, Reply: expected.Reply, DoneAt: expected.DoneAt, Text: "not stored",
+		ID: "cmd-1", Status: expected.Status, CommandResult: holdfast.CommandResult{Reply: expected.Reply}, DoneAt: expected.DoneAt, Text: "not stored",
 	}); err != nil {
 		t.Fatal(err)
 	}

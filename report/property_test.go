@@ -459,6 +459,6 @@ func FuzzComment(f *testing.F) {
 			t.Errorf("PlanText = %q", got)
 		}
 		check(t, pullRequest(), report.Marker(pullRequest().PullRequest.PullRequestRef)+"\n"+
-			report.Reply(holdfast.Command{Text: s, Verb: holdfast.VerbUnknown})+report.Reply(holdfast.Command{Text: s, Reply: s, Status: holdfast.CommandRefused}))
+			report.Reply(holdfast.Command{Text: s, Verb: holdfast.VerbUnknown})+report.Reply(holdfast.Command{Text: s, CommandResult: holdfast.CommandResult{Reply: s}, Status: holdfast.CommandRefused}))
 	})
 }

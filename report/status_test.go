@@ -158,19 +158,19 @@ func TestReply(t *testing.T) {
 		"typo":    {holdfast.Command{Verb: holdfast.VerbUnknown, Text: "/holdfast aply -c x"}, []string{"Did you mean `/holdfast apply`?"}},
 		"unknown": {holdfast.Command{Verb: holdfast.VerbUnknown, Text: "/holdfast xyzzy"}, []string{"Unknown command.\n", "/holdfast plan"}},
 		"refused": {
-			holdfast.Command{Verb: holdfast.VerbApply, Text: "/holdfast apply", Status: holdfast.CommandRefused, Reply: "not merged, @ann"},
+			holdfast.Command{Verb: holdfast.VerbApply, Text: "/holdfast apply", Status: holdfast.CommandRefused, CommandResult: holdfast.CommandResult{Reply: "not merged, @ann"}},
 			[]string{"**Refused:** not merged, @\u200bann", "> `/holdfast apply`"},
 		},
 		"of several clusters": {
-			holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandDone, Reply: "`a`: apply queued\n`b_*`: it waits: `holdfast resume` first"},
+			holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandDone, CommandResult: holdfast.CommandResult{Reply: "`a`: apply queued\n`b_*`: it waits: `holdfast resume` first"}},
 			[]string{"\n- `a`: apply queued\n- `b_*`: it waits: `holdfast resume` first\n"},
 		},
 		"a backtick too many": {
-			holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandRefused, Reply: "`a`: <b>`"},
+			holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandRefused, CommandResult: holdfast.CommandResult{Reply: "`a`: <b>`"}},
 			[]string{"**Refused:** \\`a\\`: &lt;b&gt;\\`"},
 		},
 		"refused without a word": {holdfast.Command{Verb: holdfast.VerbApply, Status: holdfast.CommandRefused}, []string{"**Refused:** it cannot be done"}},
-		"done":                   {holdfast.Command{Verb: holdfast.VerbCancel, Status: holdfast.CommandDone, Reply: "2 runs are canceled"}, []string{"2 runs are canceled"}},
+		"done":                   {holdfast.Command{Verb: holdfast.VerbCancel, Status: holdfast.CommandDone, CommandResult: holdfast.CommandResult{Reply: "2 runs are canceled"}}, []string{"2 runs are canceled"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

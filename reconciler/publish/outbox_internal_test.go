@@ -549,7 +549,7 @@ func TestReply(t *testing.T) {
 	t.Parallel()
 	r := &records{}
 	p := publisher(r, &watcher{}, nil)
-	one := holdfast.Command{PullRequest: ref, CommentID: "5", Verb: holdfast.VerbApply, Status: holdfast.CommandRefused, Reply: "not merged", Text: "/holdfast apply"}
+	one := holdfast.Command{PullRequest: ref, CommentID: "5", Verb: holdfast.VerbApply, Status: holdfast.CommandRefused, CommandResult: holdfast.CommandResult{Reply: "not merged"}, Text: "/holdfast apply"}
 	two := one
 	two.Reply, two.Text = "no such cluster", "/holdfast apply nope"
 	for _, c := range []holdfast.Command{one, two, one} {
