@@ -197,7 +197,7 @@ type RunProgress struct {
 	Attempt int    `json:"attempt"` // of the current or last attempt, from 1; 0 before the first
 	Fence   int64  `json:"fence"`   // grows with every claim in the fleet
 	Agent   string `json:"agent,omitempty"`
-	// AgentProcess and AgentFolder are those of the ClaimRequest that it was handed
+	// AgentProcess and AgentFolder are those of the protocol.ClaimRequest that it was handed
 	// out for.
 	AgentProcess string    `json:"agentProcess,omitempty"`
 	AgentFolder  string    `json:"agentFolder,omitempty"`

@@ -21,6 +21,19 @@ type StatePlace struct {
 	At     time.Time    `json:"at"`
 }
 
+// StateStorage is where the states of a runner's environments are, each under its own
+// key below Prefix. The credentials are the Job's own identity.
+type StateStorage struct {
+	Type           string `json:"type"`                     // kubernetes, s3, gcs or azurerm
+	Namespace      string `json:"namespace,omitempty"`      // kubernetes
+	Bucket         string `json:"bucket,omitempty"`         // s3, gcs
+	Region         string `json:"region,omitempty"`         // s3
+	ResourceGroup  string `json:"resourceGroup,omitempty"`  // azurerm
+	StorageAccount string `json:"storageAccount,omitempty"` // azurerm
+	Container      string `json:"container,omitempty"`      // azurerm
+	Prefix         string `json:"prefix,omitempty"`         // s3, gcs, azurerm
+}
+
 // StoredState is a state in the storage of a runner.
 type StoredState struct {
 	StateStorage
@@ -128,17 +141,4 @@ func (s *StoredState) In(storage *StateStorage) bool {
 		return storage == nil
 	}
 	return s.SameStore(storage)
-}
-
-// StateStorage is where the states of a runner's environments are, each under its own
-// key below Prefix. The credentials are the Job's own identity.
-type StateStorage struct {
-	Type           string `json:"type"`                     // kubernetes, s3, gcs or azurerm
-	Namespace      string `json:"namespace,omitempty"`      // kubernetes
-	Bucket         string `json:"bucket,omitempty"`         // s3, gcs
-	Region         string `json:"region,omitempty"`         // s3
-	ResourceGroup  string `json:"resourceGroup,omitempty"`  // azurerm
-	StorageAccount string `json:"storageAccount,omitempty"` // azurerm
-	Container      string `json:"container,omitempty"`      // azurerm
-	Prefix         string `json:"prefix,omitempty"`         // s3, gcs, azurerm
 }

@@ -12,7 +12,7 @@ type UnsavedState struct {
 	Run      string `json:"run"` // the apply or destroy that wrote it, or the name of the person who gave another one
 	Attempt  int    `json:"attempt"`
 	// Version is the quarantined version that holds it, of Location; zero: it is
-	// the run's artefact ArtefactErrored, if there is one.
+	// the run's artefact protocol.ArtefactErrored, if there is one.
 	Version int64     `json:"version,omitempty"`
 	At      time.Time `json:"at"`
 	Earlier int       `json:"earlier,omitempty"` // how many of the run were refused before this one, and are kept in quarantine
