@@ -9,10 +9,10 @@
 // people are shown of a plan), reason.go and reason_table.go (why something waits
 // or failed, with all words for it), record.go (what is stored).
 //
-// Words that not everybody needs are separate in packages, next to this one, which know
-// it and start nothing either: protocol (what server and agents say to each other),
-// runnerspec (runners and their rules), plandoc (what plans would do), proposals (pull
-// requests of ours), rollout (how versions of templates reach clusters), outgoing (posts
-// and notifications), rootmodule (what we write into root modules), statelock (locks on
+// Words that not everybody needs are in packages next to this one, which know it and
+// start nothing either: protocol (what server and agents say to each other), runnerspec
+// (runners and their rules), plandoc (what plans would do), proposals (pull requests of
+// ours), rollout (how versions of templates reach clusters), outgoing (posts and
+// notifications), rootmodule (what we write into root modules), statelock (locks on
 // states) and replica (what servers of one database say to each other).
 package holdfast
