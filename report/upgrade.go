@@ -351,3 +351,6 @@ func UpgradeWithdrawn(left []LeftOut, version string) string {
 		return nothing + "the documents have been changed or removed since."
 	}
 }
+
+// AskedBy says who has asked for a pull request. People choose their names themselves.
+func AskedBy(name string) string { return "Asked for by " + markdown.Text(name) }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/templates/decode"
 	"github.com/holdfast-dev/holdfast/templates/document"
 	"github.com/holdfast-dev/holdfast/templates/edit"
@@ -258,7 +258,7 @@ func (d *Desk) faults(ctx context.Context, r *draft, seen holdfast.PullRequestRe
 func (r *draft) propose(ctx context.Context, file []byte) (holdfast.PullRequest, error) {
 	verb := map[string]string{proposals.Create: "Add", proposals.Update: "Change", proposals.Delete: "Remove"}[r.Change]
 	title := fmt.Sprintf("%s cluster %s", verb, r.Name)
-	body := fmt.Sprintf("Asked for by %s through Holdfast, who cannot approve it. The plan is in the comment below, and is applied after the merge.", markdown.Text(r.By))
+	body := report.AskedBy(r.By) + " through Holdfast, who cannot approve it. The plan is in the comment below, and is applied after the merge."
 	if r.Change == proposals.Delete {
 		body += " The merge removes the cluster: everything in it will be destroyed."
 	}

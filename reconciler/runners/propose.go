@@ -14,10 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/proposals"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
-	"github.com/holdfast-dev/holdfast/report/markdown"
+	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/runnerspec"
 	"github.com/holdfast-dev/holdfast/templates/decode"
-	"github.com/holdfast-dev/holdfast/templates/edit"
 	"github.com/holdfast-dev/holdfast/templates/modules"
 	"github.com/holdfast-dev/holdfast/templates/runnerdoc"
 )
@@ -78,7 +77,7 @@ func (k *Keeper) Propose(ctx context.Context, p proposals.RunnerChange) (made pr
 		Branch: Branches + p.Name + "-" + holdfast.DigestOf(append([]byte(e.head+"\n"), file...)).Short()[:8],
 		Base:   e.head, BaseBranch: e.repo.Branch, Files: map[string][]byte{e.path: file}, New: true,
 		Message: title + fmt.Sprintf("\n\nAsked for by %s.", p.By), Title: title,
-		Body: fmt.Sprintf("Asked for by %s. The comment of this pull request lists the environments and clusters that it affects.", markdown.Text(p.By)),
+		Body: report.AskedBy(p.By) + ". The comment of this pull request lists the environments and clusters that it affects.",
 	})
 	if err != nil {
 		return made, fmt.Errorf("propose a change of runner %s: %w", p.Name, err)
@@ -195,7 +194,7 @@ func (e editing) edited() (file, document []byte, err error) {
 		return nil, nil, err
 	}
 	docs, faults := runnerdoc.Parse(e.path, document, true, runnerdoc.Options{AnySecret: true})
-	if len(faults) == 0 && (len(docs) != 1 || docs[0].Runner == nil || docs[0].Name() != e.Name || !edit.IsOne(document)) {
+	if len(faults) == 0 && (len(docs) != 1 || docs[0].Runner == nil || docs[0].Name() != e.Name || !runnerdoc.IsOne(document)) {
 		faults = holdfast.Faults{{File: e.path, Message: fmt.Sprintf("the document must be one of kind Runner with the name %s", e.Name)}}
 	}
 	if len(faults) > 0 {

@@ -60,6 +60,9 @@ func Remove(path string, file []byte, name string) ([]byte, error) {
 	return edit.Remove(all, i), nil
 }
 
+// IsOne reports whether a text has no more than one document.
+func IsOne(document []byte) bool { return edit.IsOne(document) }
+
 // Append adds a document to a file, which may be new.
 func Append(file, document []byte) []byte { return edit.Append(file, document) }
 
