@@ -100,7 +100,7 @@ func standInEnv(t *testing.T, doc document.Document) []string {
 		t.Fatal(err)
 	}
 	return []string{
-		"FACTS=" + schemas, "FACTS_REGION=" + doc.Cluster.Region,
+		"FACTS=" + schemas, "FACTS_REPLACES=" + filepath.Join(filepath.Dir(schemas), "replaces.json"), "FACTS_REGION=" + doc.Cluster.Region,
 		"FACTS_NEEDS=aws.region,google.region,azurerm.features,kubernetes.host,kubernetes.cluster_ca_certificate,helm.kubernetes",
 	}
 }

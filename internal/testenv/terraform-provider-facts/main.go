@@ -14,6 +14,12 @@
 // FACTS_NEEDS says what a provider's configuration must have, as a list such as
 // "aws.region,helm.kubernetes": real ones refuse to work without, and their
 // schemas do not tell.
+//
+// FACTS_EMPTY is a list of data sources that find nothing.
+//
+// FACTS_REPLACES is a file of the arguments whose change replaces a resource,
+// which schemas do not tell either: {"aws_vpc": {"cidr_block": "where it is said"}}.
+// An argument of a block is named with its place: "default_node_pool.0.name".
 package main
 
 import (
@@ -42,6 +48,9 @@ func main() {
 	s := &server{}
 	if err := json.Unmarshal(data, &s.facts); err != nil {
 		log.Fatal(err)
+	}
+	if name := os.Getenv("FACTS_REPLACES"); name != "" {
+		s.replaces = readReplaces(name)
 	}
 	address := "registry.terraform.io/" + s.facts.Source
 	if err := tf6server.Serve(address, func() tfprotov6.ProviderServer { return s }); err != nil {

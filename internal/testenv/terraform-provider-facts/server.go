@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -14,7 +15,8 @@ import (
 // server is the provider. What it does not implement is not asked for.
 type server struct {
 	tfprotov6.ProviderServer
-	facts facts
+	facts    facts
+	replaces replaces
 }
 
 // GetMetadata tells what there is.
@@ -135,8 +137,14 @@ func (s *server) PlanResourceChange(_ context.Context, req *tfprotov6.PlanResour
 			return nil, err
 		}
 	}
+	prior, err := req.PriorState.Unmarshal(b.schema().ValueType())
+	if err != nil {
+		return nil, err
+	}
 	state, err := dynamic(value)
-	return &tfprotov6.PlanResourceChangeResponse{PlannedState: state}, err
+	return &tfprotov6.PlanResourceChangeResponse{
+		PlannedState: state, RequiresReplace: s.replaces.changed(req.TypeName, prior, value),
+	}, err
 }
 
 // ApplyResourceChange does as planned, and makes up what was unknown.
@@ -169,7 +177,11 @@ func (s *server) ReadDataSource(_ context.Context, req *tfprotov6.ReadDataSource
 	if err != nil {
 		return nil, err
 	}
-	if value, err = b.fill(value, madeUp); err != nil {
+	with := madeUp
+	if slices.Contains(strings.Split(os.Getenv("FACTS_EMPTY"), ","), req.TypeName) {
+		with = nothing
+	}
+	if value, err = b.fill(value, with); err != nil {
 		return nil, err
 	}
 	state, err := dynamic(value)
@@ -262,6 +274,17 @@ func madeUp(name string, typ tftypes.Type) tftypes.Value {
 		return tftypes.NewValue(typ, "1")
 	}
 	return tftypes.NewValue(typ, base64.StdEncoding.EncodeToString([]byte(name)))
+}
+
+// nothing is what a data source says that finds nothing.
+func nothing(name string, typ tftypes.Type) tftypes.Value {
+	if list, ok := typ.(tftypes.List); ok {
+		return tftypes.NewValue(list, []tftypes.Value{})
+	}
+	if name == "id" {
+		return madeUp(name, typ)
+	}
+	return tftypes.NewValue(typ, nil)
 }
 
 func some(typ tftypes.Type) []tftypes.Value {

@@ -22,6 +22,23 @@ resource "kubernetes_namespace_v1" "this" {
   }
 }
 
+# Claims of a StatefulSet do not grow: with a larger size Prometheus would keep
+# more than its volume takes.
+resource "terraform_data" "monitoring_disk" {
+  count = var.enable_monitoring ? 1 : 0
+
+  input = var.monitoring_disk_gb
+
+  lifecycle {
+    ignore_changes = [input]
+
+    postcondition {
+      condition     = self.input == var.monitoring_disk_gb
+      error_message = "monitoring_disk_gb cannot be changed from ${self.input} to ${var.monitoring_disk_gb}: the volume stays as it is. Switch enable_monitoring off, which deletes all metrics, and on again with the new size."
+    }
+  }
+}
+
 # Before the others: it brings the kinds in which they say what to scrape.
 resource "helm_release" "monitoring" {
   count = var.enable_monitoring ? 1 : 0
@@ -95,7 +112,8 @@ resource "helm_release" "ingress" {
     podDisruptionBudget = { enabled = var.high_availability, minAvailable = 1 }
     ingressClass        = { enabled = true, isDefaultClass = true, name = "traefik" }
 
-    # Requests keep the address that they come from.
+    # Requests keep the address that they come from, except on digitalocean and
+    # linode, whose load balancers are proxies.
     service = {
       annotations = var.ingress_annotations
       spec        = { externalTrafficPolicy = "Local" }

@@ -32,6 +32,14 @@ resource "aws_vpc" "this" {
   tags = merge(var.tags, { Name = var.name })
 
   lifecycle {
+    # Another range means another network. Left alone, and refused aloud.
+    ignore_changes = [cidr_block]
+
+    postcondition {
+      condition     = self.cidr_block == var.cidr
+      error_message = "cidr cannot be changed from ${self.cidr_block} to ${var.cidr}: that would replace the network, and the cluster with it. Make another cluster, and move what runs in this one."
+    }
+
     precondition {
       condition     = data.aws_region.current.region == var.region
       error_message = "The cluster is to be in ${var.region}, but the aws provider is configured for ${data.aws_region.current.region}."

@@ -7,15 +7,27 @@ locals {
     })
   ]
 
-  system = local.node_pools[0] # a cluster cannot be without one
-  others = { for pool in slice(local.node_pools, 1, length(local.node_pools)) : pool.name => pool }
-  zones  = var.high_availability ? ["1", "2", "3"] : null
+  system      = local.node_pools[0] # a cluster cannot be without one
+  system_name = terraform_data.system_name.input
+  others      = { for pool in slice(local.node_pools, 1, length(local.node_pools)) : pool.name => pool }
+  zones       = var.high_availability ? ["1", "2", "3"] : null
 
   # Pools that stand in while others are replaced, which may be several at once.
-  stand_in = { for pool in local.node_pools : pool.name => "r${substr(sha1(pool.name), 0, 8)}" }
+  stand_in = { for name in distinct(concat([local.system_name], keys(local.others))) : name => "r${substr(sha1(name), 0, 8)}" }
 
   # A private cluster has no list of who may come; without one everybody may.
   restricted = !var.private_endpoint && !contains(var.allowed_cidrs, "0.0.0.0/0")
+}
+
+# To the provider another name of the first pool means another cluster. The pool
+# keeps the name that it got when the cluster was made; what the document calls
+# it is its label.
+resource "terraform_data" "system_name" {
+  input = local.system.name
+
+  lifecycle {
+    ignore_changes = [input]
+  }
 }
 
 resource "azurerm_resource_group" "this" {
@@ -86,14 +98,14 @@ resource "azurerm_kubernetes_cluster" "this" {
   }
 
   default_node_pool {
-    name                        = local.system.name
+    name                        = local.system_name
     vm_size                     = local.system.instance_type
     vnet_subnet_id              = var.subnet_ids[0]
     zones                       = local.zones
     orchestrator_version        = var.kubernetes_version
     os_disk_size_gb             = local.system.disk_gb
     node_labels                 = merge(local.system.labels, { "holdfast.dev/pool" = local.system.name })
-    temporary_name_for_rotation = local.stand_in[local.system.name] # else a change of the machine replaces the cluster
+    temporary_name_for_rotation = local.stand_in[local.system_name] # else a change of the machine replaces the cluster
 
     # Where the autoscaler decides, the count is left out, and the engine leaves
     # it alone.
@@ -121,6 +133,16 @@ resource "azurerm_kubernetes_cluster" "this" {
     pod_cidr            = "100.64.0.0/16"
     service_cidr        = "172.20.0.0/16"
     dns_service_ip      = "172.20.0.10"
+  }
+
+  lifecycle {
+    # To the provider it means another cluster. Left alone, and refused aloud.
+    ignore_changes = [private_cluster_enabled]
+
+    postcondition {
+      condition     = self.private_cluster_enabled == var.private_endpoint
+      error_message = "private_endpoint cannot be changed to ${var.private_endpoint} on azure: that would replace the cluster. Make another cluster, and move what runs in this one."
+    }
   }
 
   # Without the right to the subnet the cluster comes up broken, and cannot be
@@ -155,4 +177,11 @@ resource "azurerm_kubernetes_cluster_node_pool" "this" {
   }
 
   tags = var.tags
+
+  lifecycle {
+    precondition {
+      condition     = each.key != local.system_name
+      error_message = "The first pool was called ${each.key} when the cluster was made, and has that name in the cloud for good: give this pool another one."
+    }
+  }
 }

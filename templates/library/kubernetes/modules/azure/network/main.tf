@@ -12,6 +12,16 @@ resource "azurerm_virtual_network" "this" {
   address_space       = [var.cidr]
 
   tags = var.tags
+
+  lifecycle {
+    # Subnets in use do not move to another range. Left alone, and refused aloud.
+    ignore_changes = [address_space]
+
+    postcondition {
+      condition     = contains(self.address_space, var.cidr)
+      error_message = "cidr cannot be changed from ${join(", ", self.address_space)} to ${var.cidr}: subnets in use cannot move. Make another cluster, and move what runs in this one."
+    }
+  }
 }
 
 resource "azurerm_subnet" "nodes" {

@@ -14,8 +14,10 @@ resource "terraform_data" "version" {
   lifecycle {
     ignore_changes = [input]
 
-    precondition {
-      condition     = length(data.digitalocean_kubernetes_versions.minor.valid_versions) > 0
+    # Only when the version is new: what a cluster has stays, also when the cloud
+    # makes no more clusters of it.
+    postcondition {
+      condition     = self.input != null && self.input != ""
       error_message = "The cloud does not offer Kubernetes ${var.kubernetes_version}."
     }
   }

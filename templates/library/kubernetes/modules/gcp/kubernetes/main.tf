@@ -14,10 +14,13 @@ locals {
   # An account has 6 to 30 characters, a name up to 40.
   account = length(var.name) <= 24 ? var.name : "${substr(var.name, 0, 17)}-${substr(sha1(var.name), 0, 6)}"
 
-  labels = {
+  # Of two tags that are the same label the first one is here, and a condition of
+  # the cluster fails.
+  same_labels = {
     for key, value in var.tags :
-    substr(replace(lower(key), "/[^a-z0-9_-]/", "_"), 0, 63) => substr(replace(lower(value), "/[^a-z0-9_-]/", "_"), 0, 63)
+    substr(replace(lower(key), "/[^a-z0-9_-]/", "_"), 0, 63) => substr(replace(lower(value), "/[^a-z0-9_-]/", "_"), 0, 63)...
   }
+  labels = { for key, values in local.same_labels : key => values[0] }
 
   # The API server always has a list of who may come: of a private one it is
   # empty, as the network itself is always let in and public ranges are refused.
@@ -120,6 +123,11 @@ resource "google_container_cluster" "this" {
     precondition {
       condition     = length(local.zones) == local.wanted
       error_message = "The nodes are to be in ${local.wanted} zones, but ${var.region} has ${length(local.offered)}."
+    }
+
+    precondition {
+      condition     = length(local.labels) == length(var.tags)
+      error_message = "Tags are labels here, in lower case: of ${join(", ", keys(var.tags))} some are the same label."
     }
   }
 

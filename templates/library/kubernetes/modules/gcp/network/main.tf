@@ -22,6 +22,16 @@ resource "google_compute_subnetwork" "nodes" {
     range_name    = "pods"
     ip_cidr_range = cidrsubnet(var.cidr, 1, 1)
   }
+
+  lifecycle {
+    # Another range means another subnet. Left alone, and refused aloud.
+    ignore_changes = [ip_cidr_range]
+
+    postcondition {
+      condition     = self.ip_cidr_range == cidrsubnet(var.cidr, 4, 0)
+      error_message = "cidr cannot be changed to ${var.cidr}: nodes have ${self.ip_cidr_range}, and another range would replace the subnet, and the cluster with it. Make another cluster, and move what runs in this one."
+    }
+  }
 }
 
 resource "google_compute_router" "this" {

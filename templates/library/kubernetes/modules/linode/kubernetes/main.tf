@@ -58,6 +58,17 @@ resource "linode_lke_cluster" "this" {
       }
     }
   }
+
+  lifecycle {
+    # For other machines in this pool the provider makes a new pool and deletes
+    # the old one before the new one is ready. Left alone, and refused aloud.
+    ignore_changes = [pool[0].type]
+
+    postcondition {
+      condition     = self.pool[0].type == local.first.instance_type
+      error_message = "The machines of the first pool cannot be changed from ${self.pool[0].type} to ${local.first.instance_type}: its nodes would go before the new ones are ready. Add a pool with the new ones, and make the first one as small as it gets."
+    }
+  }
 }
 
 resource "linode_lke_node_pool" "this" {

@@ -5,7 +5,7 @@ variable "allowed_cidrs" {
 }
 
 variable "cidr" {
-  description = "Address range of the cluster's network, a /16 to /20. Those of an account on DigitalOcean must not overlap."
+  description = "Address range of the cluster's network, a /16 to /20, for good. Those of an account on DigitalOcean must not overlap."
   type        = string
   default     = "10.0.0.0/16"
 }
@@ -17,7 +17,7 @@ variable "enable_autoscaler" {
 }
 
 variable "enable_cert_manager" {
-  description = "Install cert-manager."
+  description = "Install cert-manager. Switching it off deletes its namespace, with the keys of issuers and authorities in it."
   type        = bool
   default     = false
 }
@@ -29,7 +29,7 @@ variable "enable_ingress" {
 }
 
 variable "enable_monitoring" {
-  description = "Install Prometheus, Alertmanager and Grafana."
+  description = "Install Prometheus, Alertmanager and Grafana. Switching it off deletes their namespace, with all metrics."
   type        = bool
   default     = false
 }
@@ -53,7 +53,7 @@ variable "kubernetes_version" {
 }
 
 variable "monitoring_disk_gb" {
-  description = "Size of the volume for metrics, in GB."
+  description = "Size of the volume for metrics, in GB. It stays as it was when monitoring was installed."
   type        = number
   default     = 50
 }
@@ -77,7 +77,7 @@ variable "node_pools" {
 }
 
 variable "private_endpoint" {
-  description = "The API server is reached from the network only. DigitalOcean and Linode cannot."
+  description = "The API server is reached from the network only. DigitalOcean and Linode cannot; on Azure it is for good."
   type        = bool
   default     = false
 }
