@@ -453,12 +453,14 @@ func (w *drawnWorld) pullRequests(git *gitsource.Source) *pullRequests {
 		Check: func(string, document.Document, string) holdfast.Faults { return nil },
 	})
 	refs := make(map[string]holdfast.Refs)
-	return &pullRequests{shared{
+	s := shared{
 		Rooms: Rooms{Catalogs: catalogs, Lineage: lineage.NewReader(store, catalogs), Places: places.NewKeeper(places.Options{Store: drawnPlaces{}})},
 		Peers: Peers{Impacts: drawnImpacts{}, Runners: drawnRunners{}},
 		opts:  Options{Store: store, Sources: Sources{Git: drawnGit{git, refs}}, Logger: slog.New(slog.DiscardHandler), Now: time.Now},
 		marks: newMarks(), origins: newOrigins(), mirror: &mirror{refs: refs, git: drawnGit{git, refs}, outages: newOutages()},
-	}}
+	}
+	s.compared = s.comparer()
+	return &pullRequests{s}
 }
 
 // drawnPlaces has no runners, and no states but in Holdfast's own backend.

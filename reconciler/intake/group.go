@@ -97,7 +97,7 @@ func (p *pullRequests) groupStatus(
 		return holdfast.CommitStatus{}, err
 	}
 	var result holdfast.PullRequestRecord
-	if err := p.compare(ctx, from, to, &result, mergequeue.Removed(members)...); err != nil {
+	if err := p.compared.Compare(ctx, from, to, &result, mergequeue.Removed(members)...); err != nil {
 		return holdfast.CommitStatus{}, err
 	}
 	unproven := ""

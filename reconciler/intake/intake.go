@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/agenda"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
+	"github.com/holdfast-dev/holdfast/reconciler/comparison"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
 	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/reconciler/queue"
@@ -89,6 +90,7 @@ type shared struct {
 	mirror   *mirror
 	marks    *marks
 	origins  *origins
+	compared *comparison.Comparer
 	failures *failures[holdfast.PullRequestRef] // open pull requests
 	groups   *failures[groupKey]
 	holds    *holds
@@ -112,10 +114,19 @@ func New(opts Options) *Intake {
 		judges: judges, judged: s.policiesMoved,
 		outages: newOutages(), refs: make(map[string]holdfast.Refs),
 	}
+	s.compared = s.comparer()
 	i := &Intake{shared: s, pullRequests: &pullRequests{s}}
 	i.branches = &branches{shared: s, pullRequests: i.pullRequests}
 	i.poller = &poller{shared: s, gained: queue.NewBroadcast(), comments: queue.NewTurns()}
 	return i
+}
+
+// comparer compares trees by what is remembered of all tracked branches.
+func (s shared) comparer() *comparison.Comparer {
+	return comparison.New(comparison.Options{
+		Store: s.opts.Store, Catalogs: s.Catalogs, Lineage: s.Lineage, Places: s.Places,
+		HeirElsewhere: s.heirElsewhere, Waiting: s.marks.recheckIn,
+	})
 }
 
 // Take looks at a repository's tracked branch, or at one of its pull requests.
@@ -286,7 +297,7 @@ func (i *Intake) Tracked(ctx context.Context, name string) (*catalog.Catalog, ho
 func (i *Intake) Foresee(ctx context.Context, from, to *catalog.Catalog) (holdfast.PullRequestRecord, error) {
 	var rec holdfast.PullRequestRecord
 	rec.Repo = to.Repo
-	if err := i.pullRequests.compare(ctx, from, to, &rec); err != nil {
+	if err := i.compared.Compare(ctx, from, to, &rec); err != nil {
 		return rec, fmt.Errorf("foresee what a change of %s would be: %w", to.Repo, err)
 	}
 	return rec, nil

@@ -249,7 +249,7 @@ func (p *pullRequests) assess(
 	if err != nil {
 		return nil, err
 	}
-	if err := p.compare(ctx, from, to, rec); err != nil {
+	if err := p.compared.Compare(ctx, from, to, rec); err != nil {
 		return nil, fmt.Errorf("compare pull request %s with its base: %w", rec.PullRequestRef, err)
 	}
 	if err := p.Impacts.Assess(ctx, repo.Name, from, to, before, rec); err != nil {
@@ -305,7 +305,7 @@ func (p *pullRequests) assessMerge(
 	}
 	merged := *rec
 	merged.Reason, merged.Detail, merged.Faults, merged.Clusters = "", "", nil, nil
-	if err := p.compare(ctx, from, to, &merged); err != nil {
+	if err := p.compared.Compare(ctx, from, to, &merged); err != nil {
 		return fmt.Errorf("compare the merge of %s with its base: %w", rec.PullRequestRef, err)
 	}
 	if seen {

@@ -1,4 +1,4 @@
-package intake
+package comparison
 
 import (
 	"cmp"
@@ -10,16 +10,42 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/catalog"
 	"github.com/holdfast-dev/holdfast/reconciler/lineage"
+	"github.com/holdfast-dev/holdfast/reconciler/places"
 	"github.com/holdfast-dev/holdfast/templates/document"
 )
 
-// compare fills in the clusters that differ between two trees, and what is
+// Clusters are the records of clusters; *datastore.Store has them.
+type Clusters interface {
+	Cluster(ctx context.Context, name string) (holdfast.ClusterRecord, error)
+	Clusters(ctx context.Context, filter holdfast.ClusterFilter) ([]holdfast.ClusterRecord, error)
+}
+
+// Options are what a Comparer needs. All are required.
+type Options struct {
+	Store    Clusters
+	Catalogs *catalog.Reader
+	Lineage  *lineage.Reader
+	Places   *places.Keeper
+	// HeirElsewhere is why a cluster that is gone must not be destroyed: by the tracked
+	// branch of another repository a document there continues it.
+	HeirElsewhere func(ctx context.Context, rec holdfast.ClusterRecord) (lineage.Doubt, error)
+	// Waiting are the clusters of a repository that are looked at again with each head.
+	Waiting func(repo string) []string
+}
+
+// Comparer compares trees. It is safe for concurrent use.
+type Comparer struct{ opts Options }
+
+// New returns a Comparer.
+func New(opts Options) *Comparer { return &Comparer{opts: opts} }
+
+// Compare fills in the clusters that differ between two trees, and what is
 // wrong with the files that the pull request brings. Proven are clusters whose removal
 // needs no further proof.
-func (p *pullRequests) compare(
+func (m *Comparer) Compare(
 	ctx context.Context, from, to *catalog.Catalog, rec *holdfast.PullRequestRecord, proven ...string,
 ) error {
-	differ, err := p.Catalogs.Diff(ctx, from, to)
+	differ, err := m.opts.Catalogs.Diff(ctx, from, to)
 	if err != nil {
 		return err
 	}
@@ -28,22 +54,22 @@ func (p *pullRequests) compare(
 			rec.Faults = append(rec.Faults, f.Faults...)
 		}
 	}
-	unsettled, err := p.unsettled(ctx, from, differ)
+	unsettled, err := m.unsettled(ctx, from, differ)
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Concat(differ.Names, unsettled) {
-		res, err := p.Catalogs.Resolve(ctx, to, name)
+		res, err := m.opts.Catalogs.Resolve(ctx, to, name)
 		if err != nil {
 			return err
 		}
-		known, err := p.opts.Store.Cluster(ctx, name)
+		known, err := m.opts.Store.Cluster(ctx, name)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return fmt.Errorf("read cluster %q: %w", name, err)
 		}
 		c := holdfast.PullRequestCluster{Name: name, Removed: res == nil}
 		if res == nil {
-			heirs, err := p.Lineage.Heirs(ctx, to, name)
+			heirs, err := m.opts.Lineage.Heirs(ctx, to, name)
 			if err != nil {
 				return err
 			}
@@ -51,18 +77,18 @@ func (p *pullRequests) compare(
 				continue // it continues under another name, or in another repository
 			}
 			if !slices.Contains(proven, name) {
-				if err := p.compareGone(ctx, from, to, known, &c, rec); err != nil {
+				if err := m.compareGone(ctx, from, to, known, &c, rec); err != nil {
 					return err
 				}
 			}
 		} else {
-			faults, err := p.faultsOf(ctx, to, res, known)
+			faults, err := m.faultsOf(ctx, to, res, known)
 			if err != nil {
 				return err
 			}
 			c.Document = res.Doc.Cluster
 			if len(faults) == 0 {
-				place, err := p.Places.Of(ctx, res.Doc.Cluster, res.Location)
+				place, err := m.opts.Places.Of(ctx, res.Doc.Cluster, res.Location)
 				if err != nil {
 					return fmt.Errorf("look where the state of %q is: %w", name, err)
 				}
@@ -73,7 +99,7 @@ func (p *pullRequests) compare(
 		rec.Clusters = append(rec.Clusters, c)
 	}
 	withoutDoubtful(rec)
-	if err := p.comparePolicies(ctx, to, differ, rec); err != nil {
+	if err := m.comparePolicies(ctx, to, differ, rec); err != nil {
 		return err
 	}
 	rec.Settings = changedSettings(from, to, differ.Documents)
@@ -85,13 +111,13 @@ func (p *pullRequests) compare(
 // unsettled are the clusters of which neither tree has a document, and which wait for what
 // differs between the two: for the file that had theirs, and cannot be read, or for a document
 // that may be theirs.
-func (p *pullRequests) unsettled(ctx context.Context, from *catalog.Catalog, differ catalog.Difference) ([]string, error) {
+func (m *Comparer) unsettled(ctx context.Context, from *catalog.Catalog, differ catalog.Difference) ([]string, error) {
 	faulty := slices.ContainsFunc(differ.Files, func(path string) bool { f := from.File(path); return f != nil && len(f.Faults) > 0 })
 	changed := slices.Concat(differ.Names, differ.Documents)
 	if !faulty && len(changed) == 0 {
 		return nil, nil
 	}
-	waiting, err := p.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: from.Repo, Waiting: holdfast.ReasonMissing})
+	waiting, err := m.opts.Store.Clusters(ctx, holdfast.ClusterFilter{Owner: from.Repo, Waiting: holdfast.ReasonMissing})
 	if err != nil {
 		return nil, fmt.Errorf("list clusters of %q whose documents are missing: %w", from.Repo, err)
 	}
@@ -100,7 +126,7 @@ func (p *pullRequests) unsettled(ctx context.Context, from *catalog.Catalog, dif
 		if slices.Contains(changed, rec.Name) || len(from.Named(rec.Name)) > 0 {
 			continue
 		}
-		others, err := p.Lineage.Retitled(ctx, from, string(rec.Desired.Revision), rec.Desired.Document, rec)
+		others, err := m.opts.Lineage.Retitled(ctx, from, string(rec.Desired.Revision), rec.Desired.Document, rec)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +140,7 @@ func (p *pullRequests) unsettled(ctx context.Context, from *catalog.Catalog, dif
 
 // compareGone says of a cluster whose document is gone why that is not a removal, if it
 // is not; and of the documents that may be its own that this is to be settled first.
-func (p *pullRequests) compareGone(
+func (m *Comparer) compareGone(
 	ctx context.Context, from, to *catalog.Catalog, known holdfast.ClusterRecord, c *holdfast.PullRequestCluster, rec *holdfast.PullRequestRecord,
 ) error {
 	var doubt lineage.Doubt
@@ -129,10 +155,10 @@ func (p *pullRequests) compareGone(
 	for _, document := range documents {
 		var err error
 		c.Document = document
-		if doubt, err = p.Lineage.Unproven(ctx, to, since, c.Document, known); err != nil {
+		if doubt, err = m.opts.Lineage.Unproven(ctx, to, since, c.Document, known); err != nil {
 			return err
 		}
-		others, err := p.Lineage.Retitled(ctx, to, since, c.Document, known)
+		others, err := m.opts.Lineage.Retitled(ctx, to, since, c.Document, known)
 		if err != nil {
 			return err
 		}
@@ -150,7 +176,7 @@ func (p *pullRequests) compareGone(
 	}
 	if doubt.Why == "" {
 		var err error
-		if doubt, err = p.heirElsewhere(ctx, known); err != nil {
+		if doubt, err = m.opts.HeirElsewhere(ctx, known); err != nil {
 			return err
 		}
 	}
@@ -177,22 +203,22 @@ func withoutDoubtful(rec *holdfast.PullRequestRecord) {
 
 // comparePolicies adds what is wrong with documents that a pull request changes
 // without a change of what they render: a label, a comment, what they depend on.
-func (p *pullRequests) comparePolicies(
+func (m *Comparer) comparePolicies(
 	ctx context.Context, to *catalog.Catalog, differ catalog.Difference, rec *holdfast.PullRequestRecord,
 ) error {
 	for _, name := range differ.Documents {
 		if len(to.Named(name)) == 0 || slices.Contains(differ.Names, name) {
 			continue
 		}
-		res, err := p.Catalogs.Resolve(ctx, to, name)
+		res, err := m.opts.Catalogs.Resolve(ctx, to, name)
 		if err != nil {
 			return err
 		}
-		known, err := p.opts.Store.Cluster(ctx, name)
+		known, err := m.opts.Store.Cluster(ctx, name)
 		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
 			return fmt.Errorf("read cluster %q: %w", name, err)
 		}
-		faults, err := p.faultsOf(ctx, to, res, known)
+		faults, err := m.faultsOf(ctx, to, res, known)
 		if err != nil {
 			return err
 		}
@@ -203,14 +229,14 @@ func (p *pullRequests) comparePolicies(
 
 // faultsOf are all faults of a cluster in a tree: those of its document, and those that
 // the document has next to others and to what is on record.
-func (p *pullRequests) faultsOf(
+func (m *Comparer) faultsOf(
 	ctx context.Context, to *catalog.Catalog, res *catalog.Resolution, known holdfast.ClusterRecord,
 ) (holdfast.Faults, error) {
-	others, err := p.Lineage.Faults(ctx, to, res, known, lineage.Branch{Waiting: p.marks.recheckIn(to.Repo)})
+	others, err := m.opts.Lineage.Faults(ctx, to, res, known, lineage.Branch{Waiting: m.opts.Waiting(to.Repo)})
 	if err != nil {
 		return nil, err
 	}
-	owned, err := p.Lineage.OwnedElsewhere(ctx, to.Repo, known, res)
+	owned, err := m.opts.Lineage.OwnedElsewhere(ctx, to.Repo, known, res)
 	return slices.Concat(res.Faults, owned, others), err
 }
 
