@@ -22,8 +22,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner"
-	"github.com/holdfast-dev/holdfast/runner/attempt"
 	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/logbook"
 )
 
 // TestAgentProcess is not a test: other tests start it as an agent that can be
@@ -66,7 +66,7 @@ func untilKilled(t *testing.T, ctx context.Context, workspace string, a protocol
 		if status, _ := stateRequest(t, s, http.MethodPost, "?ID=a", `{"serial":1}`); status != http.StatusOK {
 			t.Errorf("POST = %d", status)
 		}
-		progress := journal.NewProgress(s.(attempt.ProgressKeeper).NoteProgress)
+		progress := journal.NewProgress(s.(logbook.ProgressKeeper).NoteProgress)
 		engine := io.MultiWriter(s.Log(), progress)
 		_, _ = fmt.Fprintln(engine, "terraform_data.a: Creating...\nterraform_data.b: Creating...\nterraform_data.a: Creation complete after 0s")
 		for range 6 { // more than is kept of the log

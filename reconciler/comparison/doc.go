@@ -6,6 +6,6 @@
 // is removed or in doubt, and which settings change that no plan shows. Intake calls it, for
 // pull requests, merges, groups of merge queues, and changes that are only foreseen.
 //
-// It reads no Git but through catalogs, writes no record, asks for no decision, and keeps
-// nothing: which trees are compared, and what follows, is decided by who calls it.
+// It reads Git through catalogs only, writes no record, asks for no decision, and keeps
+// nothing: which trees are compared, and what follows, is decided by its caller.
 package comparison

@@ -20,18 +20,18 @@ import (
 
 // validate prepares the root module and lets the engine check it.
 func (t *attempt) validate(ctx context.Context) error {
-	t.begin(stepPrepare)
+	t.Begin(stepPrepare)
 	if err := t.unpackBundle(ctx); err != nil {
 		return err
 	}
 	if err := t.chooseEngine(ctx); err != nil {
 		return err
 	}
-	t.begin(stepInit)
+	t.Begin(stepInit)
 	if err := (&initializing{attempt: t}).install(ctx); err != nil {
 		return err
 	}
-	t.begin(stepValidate)
+	t.Begin(stepValidate)
 	if err := t.start(ctx, nil, false, "validate", "-no-color"); err != nil {
 		return err
 	}
@@ -54,11 +54,11 @@ type applying struct{ *attempt }
 
 // apply applies the plan file. From its start on the engine is interrupted only by ctx.
 func (t *applying) apply(ctx context.Context) error {
-	t.begin(stepWait)
+	t.Begin(stepWait)
 	if err := t.awaitLeave(ctx); err != nil {
 		return err
 	}
-	t.begin(stepApply)
+	t.Begin(stepApply)
 	if err := t.bringBack(ctx); err != nil {
 		return err
 	}
@@ -66,20 +66,20 @@ func (t *applying) apply(ctx context.Context) error {
 		return err
 	}
 	t.result.Applying = true
-	t.progress = journal.NewProgress(t.noteProgress)
-	t.log.Begin(journal.DuringApply)
+	t.progress = journal.NewProgress(t.NoteProgress)
+	t.Log.Begin(journal.DuringApply)
 	before := t.newest.get()
 	err := t.start(ctx, t.progress, false, "apply", "-input=false", "-no-color", "-auto-approve",
 		"-lock-timeout="+t.lockTimeout(), t.seen(t.planFile))
-	t.endProgress()
+	t.EndProgress()
 	if err != nil {
-		t.log.Release(true)
+		t.Log.Release(true)
 		err = t.rescueState(ctx, err)
 		t.keepLeft(ctx, before, err)
 		return err
 	}
 	if err := t.checkRecorded(before); err != nil {
-		t.log.Release(true)
+		t.Log.Release(true)
 		t.keepLeft(ctx, before, err)
 		return err
 	}
@@ -143,7 +143,7 @@ func (t *applying) rescueState(ctx context.Context, ended error) error {
 	if err := t.start(ctx, nil, false, "state", "push", t.seen(left)); err != nil {
 		known.Cause, known.Transient = holdfast.CauseStateUnsaved, false
 		known.Hint = hintUnsaved
-		t.say("the state could not be pushed: %v", err)
+		t.Say("the state could not be pushed: %v", err)
 		return known
 	}
 	t.keep = false

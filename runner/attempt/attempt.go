@@ -17,8 +17,10 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/idtoken"
 	"github.com/holdfast-dev/holdfast/runner/journal"
+	"github.com/holdfast-dev/holdfast/runner/logbook"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/recorded"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 	"github.com/holdfast-dev/holdfast/runner/secrets"
 )
@@ -45,7 +47,7 @@ type attempt struct {
 	session Session
 	logger  *slog.Logger
 	result  protocol.Result
-	*logbook
+	*logbook.Book
 	*space
 	*stateView
 
@@ -58,7 +60,7 @@ type attempt struct {
 	counts   holdfast.Counts
 	progress *journal.Progress   // of the apply; nil: none has begun
 	left     []holdfast.Resource // what the state held after a failed apply
-	saved    savedObjects        // what an apply that failed has saved, as far as that is known
+	saved    recorded.Objects    // what an apply that failed has saved, as far as that is known
 	keep     bool                // something in the workspace must not be lost
 
 	otherModules []string // how the modules differ from those of what was applied, if it should have those
@@ -84,12 +86,14 @@ func newAttempt(e *Executor, a protocol.Assignment, s Session) *attempt {
 	}
 	t := &attempt{
 		exec: e, a: a, session: s,
-		logger:  e.opts.Logger.With("cluster", a.Cluster, "run", a.Run, "attempt", a.Attempt),
-		result:  protocol.Result{Fence: a.Fence},
-		logbook: newLogbook(s, secrets, e.opts),
-		space:   &space{exec: e, a: a, session: s},
+		logger: e.opts.Logger.With("cluster", a.Cluster, "run", a.Run, "attempt", a.Attempt),
+		result: protocol.Result{Fence: a.Fence},
+		Book: logbook.New(s, logbook.Options{
+			Secrets: secrets, WorkDir: e.opts.WorkDir, Limit: e.opts.Limits.Log, Now: e.opts.Now,
+		}),
+		space: &space{exec: e, a: a, session: s},
 	}
-	t.stateView = &stateView{redactor: t.redact}
+	t.stateView = &stateView{redactor: t.Redact}
 	if w, ok := s.(StateWatcher); ok && a.OwnState {
 		t.watched = true
 		w.WatchState(t.learn)
@@ -108,7 +112,7 @@ func (t *attempt) run(ctx context.Context) (err error) {
 		}
 	}()
 	ctx = modulecode.Remembering(ctx)
-	t.begin(stepPrepare)
+	t.Begin(stepPrepare)
 	if err := t.unpackBundle(ctx); err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func (t *attempt) run(ctx context.Context) (err error) {
 	if err := t.chooseEngine(ctx); err != nil {
 		return err
 	}
-	t.begin(stepInit)
+	t.Begin(stepInit)
 	if err := (&initializing{attempt: t}).init(ctx); err != nil {
 		return err
 	}
@@ -156,8 +160,8 @@ func (t *attempt) run(ctx context.Context) (err error) {
 	}
 	if !t.a.Kind.Writes() {
 		t.result.Status = holdfast.RunPlanned
-		if again := t.createdAgain(); len(again) > 0 {
-			t.result.Reason, t.result.Detail = holdfast.ReasonMayExist, t.redact.String(mayExist(again))
+		if again := recorded.CreatedAgain(t.document, t.a.AssignedResume, t.Redact.String); len(again) > 0 {
+			t.result.Reason, t.result.Detail = holdfast.ReasonMayExist, t.Redact.String(recorded.MayExist(again))
 		}
 		return nil
 	}
@@ -205,7 +209,7 @@ func (t *attempt) env() map[string]string {
 // stateAddress is where the engine that is started now finds its state: only the
 // one that applies, or pushes a state, can write it.
 func (t *attempt) stateAddress() (addr, user, password string) {
-	if w, ok := t.session.(StateWriter); ok && (t.step == stepApply || t.step == stepPush) {
+	if w, ok := t.session.(StateWriter); ok && (t.Step() == stepApply || t.Step() == stepPush) {
 		return w.WriteAddress()
 	}
 	return t.session.StateAddress()
@@ -216,12 +220,12 @@ func (t *attempt) stateAddress() (addr, user, password string) {
 // *failure.Error.
 func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...string) error {
 	said := journal.NewExcerpt(1 << 20)
-	stdout, stderr := t.log.Stdout(), io.MultiWriter(t.log, said)
+	stdout, stderr := t.Log.Stdout(), io.MultiWriter(t.Log, said)
 	switch {
 	case quiet: // it prints a document for us, and not for people
 		stdout = journal.NewDocument(out)
 	case out != nil:
-		stdout = io.MultiWriter(t.log.Stdout(), out)
+		stdout = io.MultiWriter(t.Log.Stdout(), out)
 	}
 	if err := t.give(ctx); err != nil {
 		return err
@@ -241,7 +245,7 @@ func (t *attempt) start(ctx context.Context, out io.Writer, quiet bool, args ...
 	e := failure.OfEngine(args[0], said.String(), err)
 	if ctx.Err() != nil && e.Killed { // we asked for its end, and it did not come in time
 		e.Killed, e.Hint = false, ""
-		if t.step == stepApply {
+		if t.Step() == stepApply {
 			e.Hint = hintForced
 		}
 	}

@@ -28,7 +28,7 @@ func (t *applying) bringBack(ctx context.Context) error {
 		return fmt.Errorf("open workspace: %w", err)
 	}
 	defer base.Close()
-	named, err := t.named()
+	names, err := t.named()
 	if err != nil {
 		return fmt.Errorf("find out what the plan names: %w", err)
 	}
@@ -36,13 +36,13 @@ func (t *applying) bringBack(ctx context.Context) error {
 	// .aws/config, would tell programs of the apply what to execute.
 	name := filepath.Base(t.bundle)
 	m := workspace.Mover{
-		Base: base, From: filepath.Join(leftDir, name), To: filepath.Join(filepath.Base(t.work), name), Named: named.has, Kept: engineReads,
+		Base: base, From: filepath.Join(leftDir, name), To: filepath.Join(filepath.Base(t.work), name), Named: names.Has, Kept: engineReads,
 	}
 	if err := m.Move(ctx); err != nil {
 		return fmt.Errorf("bring back what the plan made: %w", err)
 	}
 	if m.Left > 0 {
-		t.say("%d files created by the plan are not available to the apply: neither the code nor a value of the plan names them, or they are links that point elsewhere: %s",
+		t.Say("%d files created by the plan are not available to the apply: neither the code nor a value of the plan names them, or they are links that point elsewhere: %s",
 			m.Left, strings.Join(m.First, ", "))
 	}
 	return t.exec.spaces.Discard(filepath.Join(t.dir, leftDir))

@@ -37,7 +37,7 @@ func (t *attempt) chooseEngine(ctx context.Context) error {
 	}
 	t.readModule(ctx, t.engine.Name)
 	t.result.EngineName, t.result.EngineVersion = t.engine.Name, t.engine.Version
-	t.say("using %s %s", t.engine.Name, t.engine.Version)
+	t.Say("using %s %s", t.engine.Name, t.engine.Version)
 	return nil
 }
 
@@ -105,9 +105,9 @@ func (t *attempt) readModule(ctx context.Context, tool string) {
 	if t.unit.requires != "" {
 		t.module.Requires = append(t.module.Requires, t.unit.requires)
 	}
-	t.redact.Add(t.module.Secrets...)
+	t.Redact.Add(t.module.Secrets...)
 	for _, name := range t.module.Sensitive {
-		t.redact.Add(modulecode.VariableSecrets(cmp.Or(t.a.Env[modulecode.VariablePrefix+name], t.exec.opts.Engines.Env[modulecode.VariablePrefix+name]))...)
+		t.Redact.Add(modulecode.VariableSecrets(cmp.Or(t.a.Env[modulecode.VariablePrefix+name], t.exec.opts.Engines.Env[modulecode.VariablePrefix+name]))...)
 	}
 }
 
@@ -135,7 +135,7 @@ func (t *space) chooseBackend() error {
 func (t *attempt) takeSecrets(ctx context.Context) (err error) {
 	resolver := secrets.Resolver{
 		Assignment: t.a, Opts: t.exec.opts.Secrets,
-		Env: t.storeEnv(), Dir: t.dir, Redactor: t.redact, Say: t.say,
+		Env: t.storeEnv(), Dir: t.dir, Redactor: t.Redact, Say: t.Say,
 	}
 	t.secrets, err = resolver.Take(ctx, t.root)
 	return err

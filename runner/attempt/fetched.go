@@ -92,7 +92,7 @@ func (t *initializing) bringModules(ctx context.Context) (bool, error) {
 	if errors.Is(err, holdfast.ErrNotFound) { // not every run keeps them
 		return false, nil
 	} else if err != nil {
-		t.say("the modules of what was applied are fetched again: %v", err)
+		t.Say("the modules of what was applied are fetched again: %v", err)
 		return false, nil
 	}
 	defer kept.Close()
@@ -101,7 +101,7 @@ func (t *initializing) bringModules(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("bring modules: %w", err)
 	}
 	if err := workspace.UnpackAll(ctx, kept, dir, t.exec.opts.Limits.Bundle); err != nil {
-		t.say("the modules of what was applied are fetched again: %v", err)
+		t.Say("the modules of what was applied are fetched again: %v", err)
 		return false, folders.RemoveAll(dir)
 	}
 	return true, nil
@@ -120,7 +120,7 @@ func (t *initializing) compareModules(ctx context.Context) error {
 		return fmt.Errorf("read what was applied: %w", err)
 	}
 	t.otherModules = plan.ModuleChanges(fetchedModules(t.prepared), then.Fetched)
-	t.say("the modules are not those of run %s, which was applied last: %s", t.a.Modules, failure.Some(t.otherModules))
+	t.Say("the modules are not those of run %s, which was applied last: %s", t.a.Modules, failure.Some(t.otherModules))
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (t *initializing) keepModules(ctx context.Context) error {
 	}
 	data, err := small.Bytes()
 	if err != nil {
-		t.say("the fetched modules are too large to be kept: drift checks will fetch them again")
+		t.Say("the fetched modules are too large to be kept: drift checks will fetch them again")
 		return nil
 	}
 	return t.put(ctx, protocol.ArtefactModules, bytes.NewReader(data))

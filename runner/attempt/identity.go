@@ -36,7 +36,7 @@ func (t *attempt) takeIdentities(ctx context.Context) error {
 			Dir: dir, Seen: t.seenToken,
 			Show: func(file *os.File) error { return starter.Show(file, t.slot) },
 		},
-		Redact: t.redact.Add, Say: t.say, Logger: t.logger,
+		Redact: t.Redact.Add, Say: t.Say, Logger: t.logger,
 	})
 	return err
 }

@@ -215,7 +215,6 @@ func readIfExists(name string) ([]byte, error) {
 
 // Names in a root module.
 const (
-	modulesFile    = "modules.json"
 	engineLockFile = ".terraform.lock.hcl"
 	dataDir        = ".terraform"
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/runner/initcache"
+	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/sandbox"
 )
 
@@ -58,7 +59,7 @@ func (t *space) linkModules(dir string) error {
 	}
 	for _, entry := range entries {
 		to := filepath.Join(dir, entry.Name())
-		if entry.Name() != modulesFile || !entry.Type().IsRegular() {
+		if entry.Name() != modulecode.InstalledFile || !entry.Type().IsRegular() {
 			err = os.Symlink(filepath.Join(t.seen(t.prepared.Dir), initcache.Modules, entry.Name()), to)
 		} else {
 			var data []byte

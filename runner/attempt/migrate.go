@@ -43,16 +43,10 @@ func (t *attempt) migrate(ctx context.Context, move holdfast.StateMove) error {
 	return migration.Move(ctx, m, m, move)
 }
 
-// Begin begins a step.
-func (t *migrating) Begin(step string) { t.begin(step) }
-
 // AwaitLeave waits until the state may be moved.
 func (t *migrating) AwaitLeave(ctx context.Context) error { return t.awaitLeave(ctx) }
 
-// Say writes a line into the log.
-func (t *migrating) Say(format string, args ...any) { t.say(format, args...) }
-
-// beginMigration makes the attempt begin with the current place of the state.
+// beginMigration has the attempt begin with the current place of the state.
 func (t *attempt) beginMigration(move holdfast.StateMove) {
 	t.backend.side = sideFormer
 	if move.Copied {
@@ -125,7 +119,7 @@ func (t *migrating) Turn(ctx context.Context, there bool) error {
 	if there {
 		where = sideNew
 	}
-	t.begin(stepInit)
+	t.Begin(stepInit)
 	t.prepared.Release()
 	t.prepared, t.backend, t.settings, t.settingsName, t.pulled = initcache.Folder{}, backendFile{}, nil, "", nil
 	t.backend.side = where

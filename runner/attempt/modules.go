@@ -4,10 +4,8 @@ package attempt
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -20,89 +18,14 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/initcache"
 	"github.com/holdfast-dev/holdfast/runner/modulecode"
 	"github.com/holdfast-dev/holdfast/runner/plan"
-	"github.com/holdfast-dev/holdfast/runner/planfile"
 )
 
-// moduleDirs returns the folders of the modules that init has found, relative to the root
-// module, by their keys.
-func (t *space) moduleDirs(bundle *os.Root) (map[string]string, error) {
-	dirs := map[string]string{"": "."}
-	file, err := bundle.Open(filepath.Join(folders.Below(t.bundle, t.root), dataDir, initcache.Modules, modulesFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return dirs, nil
-	} else if err != nil {
-		return nil, err
+// installed are the modules that init has found.
+func (t *space) installed(bundle *os.Root) modulecode.Installed {
+	return modulecode.Installed{
+		Bundle: bundle, Root: folders.Below(t.bundle, t.root), Engine: t.engine.Name,
+		Data: path.Join(dataDir, initcache.Modules), Fetched: filepath.Join(t.prepared.Dir, initcache.Modules),
 	}
-	defer file.Close()
-	var list struct{ Modules []struct{ Key, Dir string } }
-	if err := json.NewDecoder(io.LimitReader(file, maxLockFile)).Decode(&list); err != nil {
-		return nil, err
-	}
-	for _, m := range list.Modules {
-		dirs[m.Key] = path.Clean(filepath.ToSlash(m.Dir))
-	}
-	return dirs, nil
-}
-
-// modules returns the modules that init has found, by their keys.
-func (t *space) modules(bundle *os.Root) (map[string]planfile.Module, error) {
-	dirs, err := t.moduleDirs(bundle)
-	if err != nil {
-		return nil, err
-	}
-	modules := make(map[string]planfile.Module, len(dirs))
-	for key, dir := range dirs {
-		if modules[key], err = t.moduleIn(bundle, dir); err != nil {
-			return nil, err
-		}
-	}
-	return modules, nil
-}
-
-// moduleIn returns the module in a folder, which is relative to the root module:
-// it is of the bundle, or one that init fetched.
-func (t *space) moduleIn(bundle *os.Root, dir string) (planfile.Module, error) {
-	open := func(do func(root *os.Root, dir string) error) error {
-		if rest, ok := strings.CutPrefix(dir, path.Join(dataDir, initcache.Modules)+"/"); ok {
-			fetched, err := os.OpenRoot(filepath.Join(t.prepared.Dir, initcache.Modules))
-			if err != nil {
-				return err
-			}
-			defer fetched.Close()
-			return do(fetched, rest)
-		}
-		in, err := filepath.Rel(t.bundle, filepath.Join(t.root, filepath.FromSlash(dir)))
-		if err != nil || !filepath.IsLocal(in) {
-			return fmt.Errorf("module in %s: it is not in the bundle", dir)
-		}
-		return do(bundle, filepath.ToSlash(in))
-	}
-	m := planfile.Module{Dir: dir, Open: func(name string) (file io.ReadCloser, err error) {
-		err = open(func(root *os.Root, dir string) (err error) {
-			file, err = root.Open(path.Join(dir, name))
-			return err
-		})
-		return file, err
-	}}
-	err := open(func(root *os.Root, dir string) error {
-		entries, err := fs.ReadDir(root.FS(), dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // of a test that is not in the bundle
-		}
-		var names []string
-		for _, entry := range entries {
-			if name := entry.Name(); !entry.IsDir() && !strings.HasPrefix(name, ".") && modulecode.IsFile(name) {
-				names = append(names, name)
-			}
-		}
-		for _, name := range names {
-			if modulecode.UsedBy(t.engine.Name, name, names) {
-				m.Files = append(m.Files, name)
-			}
-		}
-		return err
-	})
-	return m, err
 }
 
 // moduleCode reads of a module's code what the engine's JSON of a plan does not have: its
@@ -115,7 +38,7 @@ func (t *space) moduleCode(ctx context.Context, module []string) (code plan.Modu
 		return plan.ModuleCode{}, false, nil //nolint:nilerr // it is not known
 	}
 	defer bundle.Close()
-	dirs, err := t.moduleDirs(bundle)
+	dirs, err := t.installed(bundle).Dirs()
 	if err != nil {
 		return plan.ModuleCode{}, false, nil //nolint:nilerr // as above
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/protocol"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/folders"
+	"github.com/holdfast-dev/holdfast/runner/recorded"
 )
 
 // fail makes err the attempt's result.
@@ -29,11 +30,11 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		known.Cause, known.Transient, known.Hint = holdfast.CauseDiskFull, true, failure.HintDisk
 	}
 	shown := &holdfast.Failure{
-		Step: t.step, Summary: known.Err.Error(), Detail: known.Detail, Hint: known.Hint,
+		Step: t.Step(), Summary: known.Err.Error(), Detail: known.Detail, Hint: known.Hint,
 		Cause: known.Cause, Transient: known.Transient, Diagnostics: known.Diagnostics, Address: known.Address,
 		Crashed: known.Exit != nil && known.Exit.Crashed(),
 	}
-	t.result.Status, t.result.Reason, t.result.Steps = holdfast.RunErrored, known.Cause, t.steps
+	t.result.Status, t.result.Reason, t.result.Steps = holdfast.RunErrored, known.Cause, t.Steps()
 	if known.Killed || known.NotBegun {
 		t.result.Status = holdfast.RunInterrupted
 	}
@@ -42,7 +43,7 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		t.result.Status, t.result.Reason, t.result.Detail = failure.StopStatus(reason), reason, detail
 		shown.Cause, shown.Transient = reason, reason == holdfast.ReasonLeaseLost || reason == holdfast.ReasonAgentKilled
 		if reason == holdfast.ReasonTimeout {
-			shown.Summary = fmt.Sprintf("%s: the deadline passed, after %s", t.step, t.lasted().Round(time.Second))
+			shown.Summary = fmt.Sprintf("%s: the deadline passed, after %s", t.Step(), t.Lasted().Round(time.Second))
 			shown.Hint = "look at the end of its log: a state store, registry or provider that does not answer ends here, too; " +
 				"raise runs.timeout in holdfast.yaml if runs need more time"
 		}
@@ -60,41 +61,20 @@ func (t *attempt) fail(ctx context.Context, err error) {
 		shown.Remaining = t.remaining()
 	}
 	t.result.Failure = t.clean(shown)
-	t.result.Detail = t.redact.String(t.result.Detail)
+	t.result.Detail = t.Redact.String(t.result.Detail)
 	if t.result.Detail == "" {
 		t.result.Detail = t.result.Failure.Summary
 	}
-	t.say("%s (%s)", shown.Summary, t.result.Reason)
+	t.Say("%s (%s)", shown.Summary, t.result.Reason)
 }
 
 // unrecorded returns what an apply that failed may have created without its being in the
-// state, of what it was at and of what it had created.
+// state.
 func (t *attempt) unrecorded(ctx context.Context, known *failure.Error, begun []string) []string {
-	switch exit := known.Exit; {
-	case t.result.Status == holdfast.RunInterrupted || exit == nil && ctx.Err() != nil:
-		return begun // what it had created counts, too, for whoever reads an interrupted run
-	case exit == nil:
-		return nil
-	case exit.Crashed():
-		return append(begun, created(t.progress.Completed())...) // it had no time to save that
-	case known.Cause == holdfast.CauseStateUnsaved: // in the state that is there is none of it
-		return append(t.notIn(t.saved, known.WithoutAnswer(begun)), created(t.progress.Completed())...)
-	case ctx.Err() != nil:
-		return t.notIn(t.saved, begun) // it has saved what it had reached
-	default:
-		return t.notIn(t.saved, known.WithoutAnswer(begun))
-	}
-}
-
-// created are the addresses of what was created, of all that was completed.
-func created(completed []string) []string {
-	var addresses []string
-	for _, done := range completed {
-		if address, ok := strings.CutSuffix(done, holdfast.CreatedSuffix); ok {
-			addresses = append(addresses, address)
-		}
-	}
-	return addresses
+	return recorded.End{
+		Failure: known, Interrupted: t.result.Status == holdfast.RunInterrupted, Stopped: ctx.Err() != nil,
+		Document: t.document, Begun: begun, Completed: t.progress.Completed(), Saved: t.saved,
+	}.Unrecorded()
 }
 
 // clean takes secrets and folders of this machine out of what people will read.
@@ -106,7 +86,7 @@ func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
 				s = strings.ReplaceAll(s, dir+"/", "")
 			}
 		}
-		return t.redact.String(s)
+		return t.Redact.String(s)
 	}
 	f.Summary, f.Detail, f.Hint, f.Address = text(f.Summary), text(f.Detail), text(f.Hint), text(f.Address)
 	for i := range f.Diagnostics {
@@ -124,9 +104,7 @@ func (t *attempt) clean(f *holdfast.Failure) *holdfast.Failure {
 
 // finish returns the result.
 func (t *attempt) finish() protocol.Result {
-	t.endStep(t.exec.opts.Now())
-	t.step = ""
-	t.result.Steps = t.steps
+	t.result.Steps = t.End()
 	if t.result.Status == "" {
 		t.result.Status, t.result.Reason = holdfast.RunErrored, holdfast.CauseInternal
 	}
@@ -138,7 +116,7 @@ func (t *attempt) finish() protocol.Result {
 // is nowhere else.
 func (t *attempt) close() {
 	t.tokens.Close(context.Background())
-	if masked, err := t.logbook.close(t.stateKnown()); err != nil {
+	if masked, err := t.Close(t.stateKnown()); err != nil {
 		t.logger.Error("the log was not searched for secrets that became known late", "err", err)
 	} else if masked > 0 {
 		t.logger.Warn("secrets were logged before they were known, and are taken out of the log", "places", masked)

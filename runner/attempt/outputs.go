@@ -16,13 +16,13 @@ import (
 // keepApplied keeps the outputs and resources of the state after an apply. A failure
 // does not undo the apply, so it is only logged.
 func (t *applying) keepApplied(ctx context.Context) {
-	t.begin(stepOutputs)
+	t.Begin(stepOutputs)
 	var found plan.Contents
 	err := t.whenDiskIsBack(ctx, func() (err error) {
 		found, err = t.readContents(ctx, artefactTimeout)
 		return err
 	})
-	t.log.Release(true)
+	t.Log.Release(true)
 	if err != nil {
 		t.unkept(ctx, "outputs and resources", err)
 		return
@@ -42,7 +42,7 @@ func (t *applying) whenDiskIsBack(ctx context.Context, do func() error) error {
 			return err
 		}
 		if pause == first {
-			t.logger.WarnContext(ctx, "results of an apply are stored when the disk is back", "err", t.redact.String(err.Error()))
+			t.logger.WarnContext(ctx, "results of an apply are stored when the disk is back", "err", t.Redact.String(err.Error()))
 		}
 		select {
 		case <-ctx.Done():
@@ -55,7 +55,7 @@ func (t *applying) whenDiskIsBack(ctx context.Context, do func() error) error {
 // keepUnchanged keeps the outputs of the state that an apply had nothing to change
 // in: the plan has read it, and nobody has written it since.
 func (t *applying) keepUnchanged(ctx context.Context) {
-	t.begin(stepOutputs)
+	t.Begin(stepOutputs)
 	state := t.pulled
 	if t.watched {
 		state = t.newest.get()
@@ -64,7 +64,7 @@ func (t *applying) keepUnchanged(ctx context.Context) {
 	if err != nil { // the engine has encrypted it
 		found, err = t.pullContents(ctx, artefactTimeout)
 	}
-	t.log.Release(true)
+	t.Log.Release(true)
 	if err == nil {
 		err = t.whenDiskIsBack(ctx, func() error { return t.keepOutputs(ctx, found) })
 	}
@@ -91,7 +91,7 @@ func (t *applying) pullContents(ctx context.Context, within time.Duration) (plan
 		return plan.Contents{}, err
 	}
 	secrets, _ := redact.OfState(state)
-	t.redact.Add(secrets...)
+	t.Redact.Add(secrets...)
 	t.rememberSettings(state)
 	return plan.ContentsOf(state)
 }
@@ -102,7 +102,7 @@ func (t *applying) keepOutputs(ctx context.Context, found plan.Contents) error {
 	list := make([]holdfast.Output, len(found.Outputs))
 	for i, output := range found.Outputs {
 		if !output.Sensitive {
-			output.Value = t.redact.JSON(output.Value) // a mark may have been taken off
+			output.Value = t.Redact.JSON(output.Value) // a mark may have been taken off
 		}
 		list[i] = output
 	}
@@ -110,7 +110,7 @@ func (t *applying) keepOutputs(ctx context.Context, found plan.Contents) error {
 }
 
 func (t *applying) keepResources(ctx context.Context, found plan.Contents) error {
-	list := cleanResources(t.redact, found.Resources)
+	list := cleanResources(t.Redact, found.Resources)
 	if err := t.putResources(ctx, list); err != nil {
 		return err
 	}
@@ -123,13 +123,13 @@ func (t *attempt) unkept(ctx context.Context, what string, err error) {
 	if err == nil {
 		return
 	}
-	t.say("the %s in the state could not be read or kept: %v", what, err)
-	t.logger.WarnContext(ctx, "contents of the state were not stored", "what", what, "err", t.redact.String(err.Error()))
+	t.Say("the %s in the state could not be read or kept: %v", what, err)
+	t.logger.WarnContext(ctx, "contents of the state were not stored", "what", what, "err", t.Redact.String(err.Error()))
 }
 
 func (t *attempt) putResources(ctx context.Context, list []holdfast.Resource) error {
 	if len(list) == plan.MaxResources {
-		t.say("only the first %d resources in the state are listed", plan.MaxResources)
+		t.Say("only the first %d resources in the state are listed", plan.MaxResources)
 	}
 	return t.putJSON(ctx, protocol.ArtefactResources, list)
 }

@@ -115,7 +115,7 @@ func TestCodeOfOneModule(t *testing.T) {
 	of.work = t.TempDir()
 	of.bundle = filepath.Join(of.work, "bundle")
 	of.root = of.bundle
-	list := filepath.Join(of.root, dataDir, initcache.Modules, modulesFile)
+	list := filepath.Join(of.root, dataDir, initcache.Modules, modulecode.InstalledFile)
 	for _, err := range []error{
 		os.MkdirAll(filepath.Dir(list), 0o700),
 		os.WriteFile(filepath.Join(of.root, "main.tf"), []byte("locals { a = var.b }\n"), 0o600),

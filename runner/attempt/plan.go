@@ -22,7 +22,7 @@ type planning struct{ *attempt }
 
 // makePlan plans, and reads and keeps the plan.
 func (t *planning) makePlan(ctx context.Context) error {
-	t.begin(stepPlan)
+	t.Begin(stepPlan)
 	if err := os.Remove(t.planFile); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove former plan: %w", err)
 	}
@@ -36,10 +36,10 @@ func (t *planning) makePlan(ctx context.Context) error {
 		args = append(args, "-destroy")
 	}
 	printed := journal.NewExcerpt(8 << 20)
-	t.log.Begin(journal.DuringPlan(t.stateKnown))
+	t.Log.Begin(journal.DuringPlan(t.stateKnown))
 	ended := t.start(ctx, printed, false, args...)
 	if ended != nil && exitCode(ended) != 2 {
-		t.log.Release(t.stateKnown())
+		t.Log.Release(t.stateKnown())
 		return ended
 	}
 	if err := ctx.Err(); err != nil {

@@ -28,7 +28,7 @@ func (t *planning) checkPlanned(ctx context.Context) error {
 		return err
 	}
 	defer bundle.Close()
-	modules, err := t.modules(bundle)
+	modules, err := t.installed(bundle).Modules()
 	if err != nil {
 		return fmt.Errorf("read the modules: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/runner/folders"
 	"github.com/holdfast-dev/holdfast/runner/journal"
 	"github.com/holdfast-dev/holdfast/runner/plan"
+	"github.com/holdfast-dev/holdfast/runner/recorded"
 	"github.com/holdfast-dev/holdfast/runner/reviewed"
 )
 
@@ -23,7 +24,7 @@ import (
 // a document. The engine's JSON goes through our own file, in no folder that the engine
 // could reach it in.
 func (t *planning) readPlan(ctx context.Context, printed string) error {
-	t.begin(stepShow)
+	t.Begin(stepShow)
 	spool := journal.NewSpool(t.exec.opts.WorkDir, t.exec.opts.Limits.Plan)
 	defer spool.Close()
 	if err := t.start(ctx, spool, true, "show", "-json", "-no-color", t.seen(t.planFile)); err != nil {
@@ -40,7 +41,7 @@ func (t *planning) readPlan(ctx context.Context, printed string) error {
 	}
 	var unread error
 	found, err := plan.Read(folders.Seeking(ctx, written), plan.Options{
-		Key: t.a.FingerprintKey, Redactor: t.redact, Text: journal.PlanText(printed), Secrets: t.secrets.Prints, Compared: &t.compared,
+		Key: t.a.FingerprintKey, Redactor: t.Redact, Text: journal.PlanText(printed), Secrets: t.secrets.Prints, Compared: &t.compared,
 		Code: func(module []string) (plan.ModuleCode, bool) {
 			code, known, err := t.moduleCode(ctx, module)
 			unread = cmp.Or(unread, err)
@@ -58,7 +59,7 @@ func (t *planning) readPlan(ctx context.Context, printed string) error {
 	} else if err != nil {
 		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("read plan: %w", err)}
 	}
-	t.log.Release(true)
+	t.Log.Release(true)
 	t.document, t.digest = found.Document, found.Document.Digest()
 	t.counts = found.Document.Counts()
 	if err := t.putDocument(ctx); err != nil {
@@ -90,7 +91,7 @@ func (t *planning) putDocument(ctx context.Context) error {
 
 // applyReviewed applies the plan if it is what was reviewed.
 func (t *applying) applyReviewed(ctx context.Context) error {
-	again := t.createdAgain()
+	again := recorded.CreatedAgain(t.document, t.a.AssignedResume, t.Redact.String)
 	for _, review := range t.a.Reviews {
 		if !review.InputDigest.Equal(t.result.InputDigest) {
 			continue
@@ -100,7 +101,7 @@ func (t *applying) applyReviewed(ctx context.Context) error {
 				return nil
 			}
 			if len(again) > 0 {
-				t.hold(holdfast.ReasonMayExist, mayExist(again))
+				t.hold(holdfast.ReasonMayExist, recorded.MayExist(again))
 				return nil
 			}
 			t.result.Matched = review.Run
@@ -109,7 +110,7 @@ func (t *applying) applyReviewed(ctx context.Context) error {
 	}
 	changed := t.whatChanged(ctx)
 	if len(again) > 0 { // the graver of two reasons to look at the plan
-		t.hold(holdfast.ReasonMayExist, mayExist(again)+"; the plan differs from the reviewed one, too: "+changed)
+		t.hold(holdfast.ReasonMayExist, recorded.MayExist(again)+"; the plan differs from the reviewed one, too: "+changed)
 		return nil
 	}
 	t.hold(holdfast.ReasonPlanChanged, changed)
@@ -118,15 +119,15 @@ func (t *applying) applyReviewed(ctx context.Context) error {
 
 // hold ends the attempt with its plan, which a person decides about.
 func (t *applying) hold(reason holdfast.Reason, detail string) {
-	t.result.Status, t.result.Reason, t.result.Detail = holdfast.RunPlanned, reason, t.redact.String(detail)
-	t.say("nothing was applied: %s", t.result.Detail)
+	t.result.Status, t.result.Reason, t.result.Detail = holdfast.RunPlanned, reason, t.Redact.String(detail)
+	t.Say("nothing was applied: %s", t.result.Detail)
 }
 
 // remains reports whether the plan is what remains of a reviewed one.
 func (t *applying) remains(ctx context.Context, review holdfast.Review) bool {
 	document, err := t.reviewedDocument(ctx, review)
 	if err != nil {
-		t.say("the reviewed plan of run %s could not be read: %v", review.Run, err)
+		t.Say("the reviewed plan of run %s could not be read: %v", review.Run, err)
 		return false
 	}
 	return reviewed.Remains(t.document, document)

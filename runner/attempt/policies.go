@@ -32,9 +32,9 @@ func (t *planning) evaluatePolicies(ctx context.Context, printed io.ReadSeeker) 
 	if err != nil {
 		return &failure.Error{Cause: holdfast.CauseUnreadablePlan, Err: fmt.Errorf("evaluate policies: %w", err)}
 	}
-	report = verdict.Clean(report, t.redact.String)
+	report = verdict.Clean(report, t.Redact.String)
 	t.result.Policies = &report
-	t.say("policies: %d evaluated; %d results deny, %d warn; %d could not be evaluated", report.Evaluated,
+	t.Say("policies: %d evaluated; %d results deny, %d warn; %d could not be evaluated", report.Evaluated,
 		report.Count(holdfast.PolicyDeny), report.Count(holdfast.PolicyWarn), len(report.Faults)+len(report.Undecided))
 	return nil
 }

@@ -7,19 +7,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/runner/failure"
 	"github.com/holdfast-dev/holdfast/runner/plan"
 	"github.com/holdfast-dev/holdfast/runner/planfile"
+	"github.com/holdfast-dev/holdfast/runner/recorded"
 )
 
 // checkRecorded is an error if an apply that the engine reported as done cannot
 // have been recorded: the state endpoint saw no other state than before it, and the
 // changes cannot have led back to that one. An update can, where it reverts drift.
 func (t *applying) checkRecorded(before []byte) error {
-	if !t.watched || !bytes.Equal(before, t.newest.get()) || !t.changesState(before) {
+	if !t.watched || !bytes.Equal(before, t.newest.get()) || !recorded.Changes(t.document, before) {
 		return nil
 	}
 	return &failure.Error{
@@ -31,36 +31,6 @@ func (t *applying) checkRecorded(before []byte) error {
 	}
 }
 
-// changesState reports whether the plan's changes leave another state than before
-// in any case.
-func (t *applying) changesState(before []byte) bool {
-	if len(t.document.Outputs) > 0 {
-		return true
-	}
-	found, err := plan.ContentsOf(before)
-	readable := err == nil && len(found.Resources) < plan.MaxResources
-	had := make(map[string]bool, len(found.Resources))
-	for _, resource := range found.Resources {
-		had[resource.Address] = true
-	}
-	for _, r := range t.document.Resources {
-		switch action, _ := r.Action(); action {
-		case holdfast.ActionDelete, holdfast.ActionForget, holdfast.ActionMove:
-			return true
-		case holdfast.ActionCreate, holdfast.ActionImport:
-			if readable && !had[r.Address] {
-				return true
-			}
-		default: // what it leads to can be what was recorded
-		}
-	}
-	return false
-}
-
-// savedObjects are the objects in a state by their addresses, before an apply and after
-// it. Nil: that is not known.
-type savedObjects struct{ before, after map[string]string }
-
 // noteSaved notes what an apply that failed has saved. Before is the state as the
 // session saw it when the apply began.
 func (t *applying) noteSaved(before []byte, after plan.Contents) {
@@ -68,33 +38,8 @@ func (t *applying) noteSaved(before []byte, after plan.Contents) {
 		before = t.pulled
 	}
 	if found, err := plan.ContentsOf(before); err == nil {
-		t.saved = savedObjects{found.Objects, after.Objects}
+		t.saved = recorded.Objects{Before: found.Objects, After: after.Objects}
 	}
-}
-
-// notIn returns the addresses, of those that an engine was at when it was asked to end,
-// of which the state does not have what it has made: a provider that gives up a creation
-// may not know its outcome. An object that is replaced is the new one only if it is not
-// the one from before.
-func (t *attempt) notIn(saved savedObjects, begun []string) []string {
-	if saved.after == nil {
-		return begun
-	}
-	creates := make(map[string]bool, len(t.document.Resources))
-	for _, r := range t.document.Resources {
-		if r.Deposed == "" && slices.Contains(r.Actions, string(holdfast.ActionCreate)) {
-			creates[r.Address] = true
-		}
-	}
-	var missing []string
-	for _, address := range begun {
-		was, had := saved.before[address]
-		is, has := saved.after[address]
-		if !has || creates[address] && had && was == is {
-			missing = append(missing, address)
-		}
-	}
-	return missing
 }
 
 // checkLocalState refuses a state in a file that ends with the run: the next one would

@@ -33,7 +33,7 @@ func (t *planning) keepPlanned(ctx context.Context, found plan.Result) error {
 	}
 	if t.counts.Zero() && !t.a.Kind.Writes() && !t.destroys() && len(found.Outputs) > 0 {
 		for i := range found.Outputs {
-			found.Outputs[i].Value = t.redact.JSON(found.Outputs[i].Value)
+			found.Outputs[i].Value = t.Redact.JSON(found.Outputs[i].Value)
 		}
 		if err := t.putJSON(ctx, protocol.ArtefactOutputs, found.Outputs); err != nil {
 			return err
@@ -42,7 +42,7 @@ func (t *planning) keepPlanned(ctx context.Context, found plan.Result) error {
 	if t.a.Kind != holdfast.RunDrift && !t.counts.Zero() {
 		return nil
 	}
-	return t.putResources(ctx, cleanResources(t.redact, found.Resources))
+	return t.putResources(ctx, cleanResources(t.Redact, found.Resources))
 }
 
 // keepLeft keeps outputs and resources of the state after an apply that failed, if they

@@ -5,13 +5,12 @@ import (
 	"io"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/protocol"
 )
 
 // Session is what the execution of one attempt asks of its surroundings: the server's
 // side of a run. An agent's Session uses the protocol; a plan on a laptop has a local
-// one. It is safe for concurrent use. It can be a StateWriter, a StateWatcher and an
-// idtoken.Source, too.
+// one. It is safe for concurrent use. It can be a StateWriter, a
+// StateWatcher, a logbook.Masker, a logbook.ProgressKeeper and an idtoken.Source, too.
 type Session interface {
 	Artefacts
 	Reports
@@ -58,24 +57,6 @@ type StateWriter interface {
 	// WriteAddress is as StateAddress, for an apply only. The password is empty if
 	// the attempt must not write.
 	WriteAddress() (addr, user, password string)
-}
-
-// LogMasker is a Session whose log is stored as it comes: what is known to be secret
-// only later can still be taken out of it.
-type LogMasker interface {
-	// MaskLog overwrites these parts of all that was written to the log where it is
-	// stored. It is called once at most, after the last Write.
-	MaskLog(spans []protocol.LogSpan)
-}
-
-// ProgressKeeper is a Session that outlives its process: whoever finishes an attempt that
-// was killed knows what its apply had begun, and what it had completed.
-type ProgressKeeper interface {
-	// NoteProgress keeps a line of the apply's output that says so. It never fails: what
-	// cannot be kept is known to be missing. It is called by one goroutine at a time.
-	NoteProgress(line string)
-	// EndProgress says that the engine has ended, and that all it said was noted.
-	EndProgress()
 }
 
 // StateWatcher is a Session that sees the state which the engine reads and writes,

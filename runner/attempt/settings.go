@@ -113,11 +113,11 @@ func (t *initializing) readByRemembered(ctx context.Context) (read bool, err err
 	case ctx.Err() != nil:
 		return false, cmp.Or(err, context.Cause(ctx))
 	case err == nil && engine.Present(state, t.prepared.Lock):
-		t.say("the backend is configured as in an earlier run")
+		t.Say("the backend is configured as in an earlier run")
 		t.pulled = state
 		return true, nil
 	}
-	t.say("no state was read with the backend configured as in an earlier run: init configures it again")
+	t.Say("no state was read with the backend configured as in an earlier run: init configures it again")
 	t.exec.settings.Forget(t.settingsName)
 	t.settings = nil
 	if err := t.layOut(ctx); err != nil {
@@ -145,7 +145,7 @@ func (t *attempt) rememberSettings(state []byte) {
 	switch {
 	case t.settingsName == "", text == "", len(text) > initcache.MaxSettings:
 	case t.exec.settings.Get(t.settingsName) != nil: // they were used
-	case t.redact.String(text) != text, redact.Names(text):
+	case t.Redact.String(text) != text, redact.Names(text):
 	case engine.Present(state, t.prepared.Lock):
 		t.exec.settings.Keep(t.settingsName, t.settings)
 	}

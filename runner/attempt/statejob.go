@@ -29,7 +29,7 @@ func (t *stateJob) putRight(ctx context.Context, job *holdfast.StateJob) error {
 		return err
 	}
 	if t.a.Kind.Writes() { // others get no leave: losing the lease ends them
-		t.begin(stepWait)
+		t.Begin(stepWait)
 		if err := t.awaitLeave(ctx); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (t *stateJob) putRight(ctx context.Context, job *holdfast.StateJob) error {
 	case holdfast.StatePush:
 		err = t.pushRescued(ctx)
 	case holdfast.StateUnlock:
-		t.begin(stepUnlock)
+		t.Begin(stepUnlock)
 		err = failure.OfRelease(t.start(ctx, nil, false, "force-unlock", "-force", job.LockID))
 	default:
 		err = &failure.Error{Cause: holdfast.CauseInternal, Err: fmt.Errorf("state: there is no action %q", job.Action)}
@@ -53,7 +53,7 @@ func (t *stateJob) putRight(ctx context.Context, job *holdfast.StateJob) error {
 // pushRescued pushes the state that an engine could not save. The engine itself
 // holds its lineage and serial against what the backend has.
 func (t *stateJob) pushRescued(ctx context.Context) error {
-	t.begin(stepPush)
+	t.Begin(stepPush)
 	if err := t.fetchRescued(ctx); err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (t *attempt) renderUnit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.say("using terragrunt %s to render %s", program.Version, t.a.Dir)
+	t.Say("using terragrunt %s to render %s", program.Version, t.a.Dir)
 	r := &rendering{attempt: t, program: program, command: terragrunt.Command{
 		Program: program.Path, Unit: t.seen(t.root), Downloads: t.seen(filepath.Join(t.work, downloadsDir)),
 	}}
@@ -103,7 +103,7 @@ func (r *rendering) ask(ctx context.Context, args []string) ([]byte, error) {
 	r.command.Environment(env)
 	err := r.sandboxed(ctx, r.identify(sandbox.Command{
 		Path: r.program.Path, Dir: r.command.Unit, Env: env, Args: args, Mounts: r.mounts(env),
-		Stdout: answer, Stderr: io.MultiWriter(r.log, said),
+		Stdout: answer, Stderr: io.MultiWriter(r.Log, said),
 	}))
 	if err == nil {
 		var printed []byte

@@ -1,6 +1,6 @@
 // What an attempt's log has, kept until all of its secrets are known.
 
-package attempt
+package logbook
 
 import (
 	"io"
@@ -16,7 +16,7 @@ const maxLogCopy = 64 << 20
 // what it does, and some of it is a secret that only the state names as one, later.
 type logCopy struct {
 	w     io.Writer
-	to    LogMasker
+	to    Masker
 	kept  *journal.Scratch // nil: nothing is kept
 	size  int64
 	known int // how many secrets were known before the first byte
@@ -24,10 +24,10 @@ type logCopy struct {
 
 // newLogCopy returns a copy for the log of a session; one that keeps nothing if that
 // cannot mask.
-func newLogCopy(s Reports, dir string, known int) *logCopy {
+func newLogCopy(s Session, dir string, known int) *logCopy {
 	c := &logCopy{w: s.Log(), known: known}
 	var ok bool
-	if c.to, ok = s.(LogMasker); ok {
+	if c.to, ok = s.(Masker); ok {
 		c.kept = journal.NewScratch(dir)
 	}
 	return c
