@@ -131,10 +131,10 @@ func comments(code []byte) []byte {
 	lines := make([]string, bytes.Count(code, []byte("\n"))+1)
 	for {
 		pos, kind, text := file.Scan()
-		switch {
-		case kind == token.EOF:
+		if kind == token.EOF {
 			return []byte(strings.Join(lines, "\n"))
-		case kind == token.COMMENT:
+		}
+		if kind == token.COMMENT {
 			line := set.Position(pos).Line - 1
 			for i, part := range strings.Split(text, "\n") {
 				lines[line+i] = part
