@@ -47,24 +47,46 @@ type Cost struct {
 	Prices CostPrices `json:"prices"`
 	// Omitted is how many resources of Unpriced are left out of a Brief.
 	Omitted int `json:"omitted,omitempty"`
+	// OmittedGone is how many of those are only billed before the change.
+	OmittedGone int `json:"omittedGone,omitempty"`
 }
 
 // mostUnpriced is how many resources without a price a Brief names.
 const mostUnpriced = 20
 
 // Brief is the cost without its resources, as runs keep it: all of it is kept with the plan.
+// What will be billed is named before what is only billed until then.
 func (c Cost) Brief() Cost {
 	c.Resources, c.Usage = nil, nil
-	seen := make(map[string]bool)
+	c.Unpriced = slices.Clone(c.Unpriced)
+	stays := make(map[string]bool, len(c.Unpriced))
+	for _, u := range c.Unpriced {
+		stays[u.Address] = stays[u.Address] || !u.Gone
+	}
+	slices.SortStableFunc(c.Unpriced, func(a, b UnpricedCost) int {
+		switch {
+		case stays[a.Address] == stays[b.Address]:
+			return 0
+		case stays[a.Address]:
+			return -1
+		default:
+			return 1
+		}
+	})
+	named, left := make(map[string]bool), len(c.Unpriced)
 	for i, u := range c.Unpriced {
-		if seen[u.Address] = true; len(seen) > mostUnpriced {
-			all := c.UnpricedResources()
-			c.Unpriced = c.Unpriced[:i:i]
-			c.Omitted += all - c.UnpricedResources()
-			break
+		first := !named[u.Address]
+		if named[u.Address] = true; len(named) <= mostUnpriced {
+			continue
+		}
+		if left = min(left, i); first {
+			c.Omitted++
+		}
+		if first && !stays[u.Address] {
+			c.OmittedGone++
 		}
 	}
-	c.Unpriced = slices.Clone(c.Unpriced)
+	c.Unpriced = c.Unpriced[:left:left]
 	for i := range c.Unpriced { // what a plan calls its machines may be of any length
 		u := &c.Unpriced[i]
 		u.Address, u.Detail, u.SKU = short(u.Address), short(u.Detail), short(u.SKU)

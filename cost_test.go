@@ -38,6 +38,33 @@ func TestCostBrief(t *testing.T) {
 	}
 }
 
+// However much without a price is destroyed, a limit lets it pass; what would be billed is named
+// before it, and closes the gate wherever it stands.
+func TestBriefOfWhatIsDestroyed(t *testing.T) {
+	t.Parallel()
+	limit := holdfast.CostTerms{MaxIncrease: "0", Currency: "USD"}
+	var c holdfast.Cost
+	for i := range 50 {
+		c.Unpriced = append(c.Unpriced, holdfast.UnpricedCost{Address: fmt.Sprintf("r.%02d", i), Gone: true})
+	}
+	brief := c.Brief()
+	if breach, _ := limit.Breach(&brief); breach != "" || brief.UnpricedResources() != 50 {
+		t.Errorf("%d without a price: %s", brief.UnpricedResources(), breach)
+	}
+	c.Unpriced = append(c.Unpriced, holdfast.UnpricedCost{Address: "r.49"}) // it is replaced by another one
+	brief = c.Brief()
+	if breach, unknown := limit.Breach(&brief); !unknown || breach != "not everything has a price: r.49" || brief.UnpricedResources() != 50 {
+		t.Errorf("%d without a price: %q", brief.UnpricedResources(), breach)
+	}
+	for i := range 30 {
+		c.Unpriced = append(c.Unpriced, holdfast.UnpricedCost{Address: fmt.Sprintf("s.%02d", i)})
+	}
+	brief = c.Brief().Brief()
+	if breach, unknown := limit.Breach(&brief); !unknown || breach == "" || brief.UnpricedResources() != 80 || brief.OmittedGone != 49 {
+		t.Errorf("%d without a price, %d of the others are gone: %q", brief.UnpricedResources(), brief.OmittedGone, breach)
+	}
+}
+
 func TestCostChange(t *testing.T) {
 	t.Parallel()
 	got := holdfast.CostChange([]holdfast.CostTotal{

@@ -71,7 +71,7 @@ func (t CostTerms) Breach(c *Cost) (breach string, unknown bool) {
 	if breach != "" || t.Unpriced {
 		return breach, unknown
 	}
-	missing, n := "", c.Omitted
+	missing, n := "", c.Omitted-c.OmittedGone
 	for _, u := range c.Unpriced {
 		if !u.Gone {
 			missing, n = cmp.Or(missing, u.Address), n+1
