@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -67,12 +68,29 @@ func (w costWriter) costs() {
 func costWords(totals []holdfast.CostTotal, unpriced int) string {
 	words := "not known"
 	if len(totals) > 0 {
-		words = holdfast.CostChange(totals) + " a month"
+		words = holdfast.CostChange(plainTotals(totals)) + " a month"
 	}
 	if unpriced > 0 {
 		words += ", and " + markdown.Plural(unpriced, "resource") + " without a price"
 	}
 	return words
+}
+
+// plainTotals are totals whose currencies and amounts are text: sources of prices say them.
+func plainTotals(totals []holdfast.CostTotal) []holdfast.CostTotal {
+	plainAmount := func(a holdfast.Amount) holdfast.Amount {
+		if strings.Trim(string(a), "-.0123456789") == "" {
+			return a
+		}
+		return holdfast.Amount(markdown.ShortText(string(a), 20))
+	}
+	totals = slices.Clone(totals)
+	for i := range totals {
+		t := &totals[i]
+		t.Currency = markdown.ShortText(t.Currency, 10)
+		t.Change = holdfast.AmountRange{Low: plainAmount(t.Change.Low), High: plainAmount(t.Change.High)}
+	}
+	return totals
 }
 
 // unpricedWords name some of what has no price, and why.
@@ -107,6 +125,7 @@ func pricesAge(costs []holdfast.Cost) string {
 			oldest, newest = min(cmp.Or(oldest, p.Oldest), p.Oldest), max(newest, p.Newest)
 		}
 	}
+	oldest, newest = markdown.HTML(markdown.Shorten(oldest, 20)), markdown.HTML(markdown.Shorten(newest, 20))
 	switch oldest {
 	case "":
 		return ""

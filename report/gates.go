@@ -27,14 +27,14 @@ type gateView struct {
 // way: those that are not met first.
 func gateViews(outcomes []outcome) []gateView {
 	var views []gateView
+	at := make(map[string]int)
 	for _, o := range outcomes {
 		for _, g := range gatesOf(o) {
-			i := slices.IndexFunc(views, func(v gateView) bool {
-				return v.gate.Name == g.Name && v.gate.Lifted == g.Lifted && v.gate.Met == g.Met && v.gate.Missing == g.Missing && v.gate.From == g.From && slices.Equal(v.gate.Given, g.Given)
-			})
-			if i < 0 {
+			alike := fmt.Sprintf("%q", append([]string{g.Name, g.Missing, g.From, fmt.Sprint(g.Lifted, g.Met)}, g.Given...))
+			i, known := at[alike]
+			if !known {
 				i = len(views)
-				views = append(views, gateView{gate: g})
+				at[alike], views = i, append(views, gateView{gate: g})
 			}
 			views[i].clusters = append(views[i].clusters, o.cluster.Name)
 		}
@@ -91,7 +91,7 @@ func gateIcon(g holdfast.Gate) string {
 func gateWords(g holdfast.Gate) string {
 	var sentences []string
 	if !g.Met {
-		sentences = append(sentences, spans(markdown.Shorten(markdown.OneLine(g.Missing), 500)))
+		sentences = append(sentences, markdown.Text(markdown.Shorten(markdown.OneLine(g.Missing), 500)))
 		if g.From != "" {
 			sentences = append(sentences, "Needed: "+spans(markdown.Shorten(markdown.OneLine(g.From), 300)))
 		}
@@ -111,7 +111,7 @@ func liftedWords(g holdfast.Gate) string {
 	if !g.Lifted {
 		return ""
 	}
-	return ". The document no longer requires it; the last applied version does, so it still holds for this apply"
+	return ". The document no longer requires it; the last applied version does, or a merge that is not applied yet, so it still holds for this apply"
 }
 
 func (w *writer) gateClusters(v gateView) string {
@@ -124,7 +124,7 @@ func (w *writer) gateClusters(v gateView) string {
 func givenWords(g holdfast.Gate) string {
 	given := make([]string, len(g.Given))
 	for i, word := range g.Given {
-		given[i] = spans(markdown.Shorten(markdown.OneLine(word), 100))
+		given[i] = markdown.Text(markdown.Shorten(markdown.OneLine(word), 100)) // reasons of waivers are in it
 	}
 	return markdown.List(given, 10)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -12,18 +13,21 @@ import (
 
 // policyRow is what a policy says of the plans of some clusters.
 type policyRow struct {
-	result   holdfast.PolicyResult
-	fault    bool
+	policySays
 	clusters []string
+}
+
+// policySays is one thing that a policy says of a plan.
+type policySays struct {
+	result holdfast.PolicyResult
+	fault  bool
+	waived bool // it denies, and does not count
 }
 
 // plannedBy is the run whose plan of a cluster is shown, as long as it is to be applied; nil if
 // there is none.
 func plannedBy(o outcome) *holdfast.Run {
-	plan := o.cluster.Plan
-	if waits := o.cluster.Apply; waits != nil && waits.Status == holdfast.RunPlanned {
-		plan = waits
-	}
+	plan := o.cluster.Planned()
 	if shown := o.stage == stageDone || o.stage == stageHeld; !shown || o.applied {
 		return nil
 	}
@@ -33,13 +37,15 @@ func plannedBy(o outcome) *holdfast.Run {
 // policyRows are what policies say of all that is planned, the most serious first: what
 // several clusters have in common once.
 func policyRows(outcomes []outcome) (rows []policyRow) {
-	add := func(cluster string, result holdfast.PolicyResult, fault bool) {
-		i := slices.IndexFunc(rows, func(r policyRow) bool { return r.result == result && r.fault == fault })
-		if i < 0 {
+	at := make(map[policySays]int)
+	add := func(o outcome, result holdfast.PolicyResult, fault bool) {
+		says := policySays{result: result, fault: fault, waived: !fault && isWaived(o, result)}
+		i, known := at[says]
+		if !known {
 			i = len(rows)
-			rows = append(rows, policyRow{result: result, fault: fault})
+			at[says], rows = i, append(rows, policyRow{policySays: says})
 		}
-		rows[i].clusters = append(rows[i].clusters, cluster)
+		rows[i].clusters = append(rows[i].clusters, o.cluster.Name)
 	}
 	for _, o := range outcomes {
 		plan := policyRun(o)
@@ -51,25 +57,41 @@ func policyRows(outcomes []outcome) (rows []policyRow) {
 			if f.File != "" {
 				message = f.Position() + ": " + message
 			}
-			add(o.cluster.Name, holdfast.PolicyResult{Policy: f.Policy, Severity: holdfast.PolicyDeny, Message: "could not be evaluated: " + message}, true)
+			add(o, holdfast.PolicyResult{Policy: f.Policy, Severity: holdfast.PolicyDeny, Message: "could not be evaluated: " + message}, true)
 		}
 		for _, id := range plan.Policies.Undecided {
-			add(o.cluster.Name, holdfast.PolicyResult{Policy: id, Severity: holdfast.PolicyDeny, Message: "undecided"}, true)
+			add(o, holdfast.PolicyResult{Policy: id, Severity: holdfast.PolicyDeny, Message: "undecided"}, true)
 		}
 		for _, r := range plan.Policies.Results {
-			add(o.cluster.Name, r, false)
+			add(o, r, false)
 		}
 	}
 	order := holdfast.PolicySeverities()
 	slices.SortStableFunc(rows, func(a, b policyRow) int {
-		return cmp.Compare(slices.Index(order, a.result.Severity), slices.Index(order, b.result.Severity))
+		return cmp.Or(
+			cmp.Compare(slices.Index(order, a.result.Severity), slices.Index(order, b.result.Severity)),
+			cmp.Compare(strconv.FormatBool(a.waived), strconv.FormatBool(b.waived)),
+		)
 	})
 	return rows
+}
+
+// isWaived reports whether a result denies a plan, and does not count.
+func isWaived(o outcome, result holdfast.PolicyResult) bool {
+	return result.Severity == holdfast.PolicyDeny && slices.Contains(o.cluster.Waived, result.Policy)
 }
 
 // policyIcons are what people see of severities.
 var policyIcons = map[holdfast.PolicySeverity]string{ //nolint:gochecknoglobals // a constant table
 	holdfast.PolicyDeny: "❌ deny", holdfast.PolicyWarn: "⚠️ warn", holdfast.PolicyInfo: "ℹ️ info",
+}
+
+// icon is what people see of a row.
+func (r policyRow) icon() string {
+	if r.waived {
+		return "☑️ waived"
+	}
+	return policyIcons[r.result.Severity]
 }
 
 // policyWriter writes what policies say.
@@ -113,7 +135,7 @@ func (w policyWriter) table(rows []policyRow) {
 		if isLink(row.result.Link) {
 			policy = "[" + policy + "](" + row.result.Link + ")"
 		}
-		line := fmt.Sprintf("| %s | %s | %s | %s |", policyIcons[row.result.Severity], policy, address, markdown.ShortText(row.result.Message, 500))
+		line := fmt.Sprintf("| %s | %s | %s | %s |", row.icon(), policy, address, markdown.ShortText(row.result.Message, 500))
 		if several {
 			line += " " + names(row.clusters) + " |"
 		}
@@ -137,8 +159,17 @@ func policyCell(o outcome) string {
 	if broken := len(report.Faults) + len(report.Undecided); broken > 0 {
 		parts = append(parts, fmt.Sprintf("❌ %d could not be decided", broken))
 	}
-	if n := report.Count(holdfast.PolicyDeny); n > 0 {
+	waived := 0
+	for _, result := range report.Results {
+		if isWaived(o, result) {
+			waived++
+		}
+	}
+	if n := report.Count(holdfast.PolicyDeny) - waived; n > 0 {
 		parts = append(parts, fmt.Sprintf("❌ %d %s", n, oneOrMany(n, "denies", "deny")))
+	}
+	if waived > 0 {
+		parts = append(parts, fmt.Sprintf("☑️ %d waived", waived))
 	}
 	if n := report.Count(holdfast.PolicyWarn); n > 0 {
 		parts = append(parts, fmt.Sprintf("⚠️ %d %s", n, oneOrMany(n, "warns", "warn")))
@@ -152,10 +183,7 @@ func policyCell(o outcome) string {
 // policyRun is the run whose plan policies judged, if their results still matter; nil
 // if they do not.
 func policyRun(o outcome) *holdfast.Run {
-	plan := o.cluster.Plan
-	if waits := o.cluster.Apply; waits != nil && waits.Status == holdfast.RunPlanned {
-		plan = waits
-	}
+	plan := o.cluster.Planned()
 	shown := o.stage == stageDone || o.stage == stageHeld || o.stage == stageUnchanged
 	if !shown || o.applied || plan == nil || plan.Policies == nil {
 		return nil

@@ -57,3 +57,45 @@ func TestPolicies(t *testing.T) {
 		t.Errorf("a text is Markdown:\n%s", comment)
 	}
 }
+
+// What was waived does not count, and the comment does not say that it denies; of clusters for which
+// it was not, it does.
+func TestWaivedPolicies(t *testing.T) {
+	t.Parallel()
+	deny := holdfast.PolicyResult{Policy: "few-nodes", Severity: holdfast.PolicyDeny, Address: "a.b", Message: "too many"}
+	planned := func(name string, waived ...string) report.Cluster {
+		return report.Cluster{
+			Name: name, Waived: waived, Summary: &holdfast.Plan{
+				Counts:  holdfast.Counts{Create: 1},
+				Changes: []holdfast.ResourceChange{{Address: "a." + name, Type: "a", Action: holdfast.ActionCreate}},
+			},
+			Plan: &holdfast.Run{
+				ID: "run-" + name, Cluster: name, Kind: holdfast.RunPlan, Status: holdfast.RunPlanned, RunSpec: holdfast.RunSpec{Revision: "h1"},
+				RunOutcome: holdfast.RunOutcome{Counts: holdfast.Counts{Create: 1}, Policies: &holdfast.PolicyReport{Evaluated: 1, Results: []holdfast.PolicyResult{deny}}},
+			},
+		}
+	}
+	pr := report.PullRequest{
+		PullRequest: holdfast.PullRequestRecord{PullRequest: holdfast.PullRequest{
+			PullRequestRef: holdfast.PullRequestRef{Repo: "fleet", Number: 7}, State: holdfast.PullRequestOpen, Head: "h1", Author: "dev",
+		}},
+		Clusters: []report.Cluster{planned("a", "few-nodes"), planned("b", "other"), planned("c", "few-nodes")},
+	}
+	comment := report.Comment(pr)
+	for _, want := range []string{
+		"| ❌ deny | `few-nodes` | `a.b` | too many | `b` |\n| ☑️ waived | `few-nodes` | `a.b` | too many | `a` and `c` |",
+		"☑️ 1 waived", "❌ 1 denies",
+	} {
+		if !strings.Contains(comment, want) {
+			t.Errorf("%q is not in\n%s", want, comment)
+		}
+	}
+	pr.Clusters = pr.Clusters[:1]
+	pr.Clusters[0].Gates = []holdfast.Gate{{Name: holdfast.GatePolicy, Met: true, Given: []string{"lead waived few-nodes: as in #12, by `@all`"}}}
+	if comment := report.Comment(pr); !strings.Contains(comment, "lead waived few-nodes: as in #\u200b12, by \\`@\u200ball\\` |") {
+		t.Errorf("the reason of a waiver is Markdown, or refers to another pull request:\n%s", comment)
+	}
+	if comment := report.Comment(pr); strings.Contains(comment, "❌") {
+		t.Errorf("it says that it is denied:\n%s", comment)
+	}
+}

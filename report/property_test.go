@@ -28,7 +28,7 @@ func check(t *testing.T, r report.PullRequest, comment string) {
 		return
 	}
 	checkText(t, report.Marker(r.PullRequest.PullRequestRef), comment)
-	for _, s := range []holdfast.CommitStatus{report.PlanStatus(r)} {
+	for _, s := range []holdfast.CommitStatus{report.PlanStatus(r), report.PolicyStatus(r)} {
 		if n := utf8.RuneCountInString(s.Description); n == 0 || n > 140 {
 			t.Errorf("status of %d characters: %q", n, s.Description)
 		}
@@ -188,7 +188,13 @@ func hostile(s string, n int) []report.PullRequest {
 	}
 	good := planned("good", plan)
 	good.Name, good.Document.Environment, good.Document.Region = s, s, s
-	good.Gates = []holdfast.Gate{{Name: s, Given: []string{s, s}, Missing: s, From: s}, {Name: s, Met: true, Given: []string{s}}}
+	good.Gates = []holdfast.Gate{
+		{Name: s, Given: []string{s, s}, Missing: s, From: s},
+		{Name: s, Met: true, Given: []string{s}},
+		{Name: holdfast.GatePolicy, Missing: s, From: s, Given: []string{s, s}},
+	}
+	hostileVerdicts(good.Plan, s, n)
+	good.Waived = []string{s}
 	good.Plan.Template, good.Plan.EngineName, good.Plan.EngineVersion = s, s, s
 	bad := planned("bad", plan)
 	bad.Summary, bad.Plan.Status = nil, holdfast.RunErrored
@@ -240,6 +246,24 @@ func hostileImpacts(s string, n int) []report.PullRequest {
 	few.Impact.Groups, few.Fault, few.Released = []rollout.ImpactGroup{group(s, []string{s}, rollout.ImpactCluster{Name: s})}, "", ""
 	few.Groups = []report.ImpactGroup{{ImpactGroup: few.Impact.Groups[0], Samples: []report.Cluster{good}}}
 	return []report.PullRequest{open, merge(open), templatePullRequest([]report.Impact{few})}
+}
+
+// hostileVerdicts fill what policies say of a plan, and what it costs, with s.
+func hostileVerdicts(run *holdfast.Run, s string, n int) {
+	run.Policies = &holdfast.PolicyReport{Evaluated: 2, Undecided: []string{s, s + "b"}}
+	total := []holdfast.CostTotal{{Currency: s, Change: holdfast.AmountRange{Low: holdfast.Amount(s), High: holdfast.Amount(s)}}}
+	run.Cost = &holdfast.Cost{Totals: total, Prices: holdfast.CostPrices{Oldest: s, Newest: s + s}}
+	for i := range n {
+		policy := fmt.Sprintf("%s%d", s, i%3)
+		run.Policies.Results = append(run.Policies.Results,
+			holdfast.PolicyResult{Policy: s, Severity: holdfast.PolicyDeny, Address: s, Message: s, Link: s},
+			holdfast.PolicyResult{Policy: policy, Severity: holdfast.PolicyDeny, Address: fmt.Sprintf("%s%d", s, i), Message: s, Link: "https://" + s},
+			holdfast.PolicyResult{Policy: s, Severity: holdfast.PolicyWarn, Message: s},
+			holdfast.PolicyResult{Policy: s, Severity: holdfast.PolicyInfo, Message: s, Excepted: true},
+			holdfast.PolicyResult{Policy: s, Severity: holdfast.PolicySeverity(s), Message: s})
+		run.Policies.Faults = append(run.Policies.Faults, holdfast.PolicyFault{Policy: policy, Fault: holdfast.Fault{File: s, Line: i, Message: s, Hint: s}})
+		run.Cost.Unpriced = append(run.Cost.Unpriced, holdfast.UnpricedCost{Address: fmt.Sprintf("%s%d", s, i), Gap: holdfast.CostNoPrice, Detail: s})
+	}
 }
 
 func hostileFailure(s string, n int) *holdfast.Failure {
@@ -395,6 +419,15 @@ func TestCommentOfHugePlans(t *testing.T) {
 	for i := range 1500 {
 		held = append(held, waits(planned(fmt.Sprintf("cluster-%d", i), smallPlan("x")), "Unreviewed", strings.Repeat("because ", 50)))
 	}
+	var barred []report.Cluster
+	for i := range 1500 {
+		c := planned(fmt.Sprintf("cluster-%d", i), smallPlan(fmt.Sprint("x", i)))
+		words := fmt.Sprintf("%d %s", i, strings.Repeat("@me `a|b` ", 60))
+		c.Gates = []holdfast.Gate{{Name: holdfast.GatePolicy, Missing: words, From: words, Given: []string{words, words}}, {Name: holdfast.GateCost, Met: true, Given: []string{words}}}
+		hostileVerdicts(c.Plan, words, 3)
+		barred = append(barred, c)
+	}
+	tests["many barred"] = pullRequest(barred...)
 	tests["many held"] = merge(pullRequest(held...))
 	for name, r := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -63,6 +63,8 @@ type Cluster struct {
 	// Gates are the conditions of apply.requires: of an open pull request, or of a merged
 	// one whose apply waits for a person's word.
 	Gates []holdfast.Gate
+	// Waived are the ids of policies that were waived for what is planned.
+	Waived []string
 
 	Apply   *holdfast.Run  // on the tracked branch, after the merge; may be a plan that waits for a person
 	Applied *holdfast.Plan // the plan of Apply
@@ -76,6 +78,15 @@ type Cluster struct {
 	Superseded string
 
 	Left string // of a destroyed cluster: what may exist of it, in a sentence; empty: nothing
+}
+
+// Planned is the run whose plan is still to be applied, if it is: after the merge it may be one
+// that waits for a person; nil if there is none.
+func (c Cluster) Planned() *holdfast.Run {
+	if waits := c.Apply; waits != nil && waits.Status == holdfast.RunPlanned {
+		return waits
+	}
+	return c.Plan
 }
 
 // Marker returns the hidden first line by which the comment of a pull request
