@@ -3,6 +3,7 @@ package holdfast
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // PolicySeverity is what a result of a policy means for the apply of a plan.
@@ -66,6 +67,9 @@ type PolicyReport struct {
 	Undecided []string `json:"undecided,omitempty"`
 	// Omitted is how many results are not in Results, as there are too many of them.
 	Omitted int `json:"omitted,omitempty"`
+	// Denying are the policies that deny something, all of them, if results are omitted. None
+	// if some of these deny: it is not known which do.
+	Denying []string `json:"denying,omitempty"`
 	// Verdict identifies which policies said something, how grave it is, and of which
 	// resources, with those that are omitted. Messages are not part of it.
 	Verdict Digest `json:"verdict"`
@@ -78,14 +82,37 @@ func (r PolicyReport) Denies() bool {
 }
 
 // DeniesBut is Denies where the results of some policies do not count. What could not be
-// evaluated counts, and so do results that are left out, as they may be anybody's.
+// evaluated counts, and so do results that are left out if it is not known whose they are.
 func (r PolicyReport) DeniesBut(waived []string) bool {
-	if len(r.Faults) > 0 || len(r.Undecided) > 0 || r.Omitted > 0 && r.Count(PolicyDeny) > 0 {
+	denies := func(policy string) bool { return !slices.Contains(waived, policy) }
+	if len(r.Faults) > 0 || len(r.Undecided) > 0 || r.unnamed() || slices.ContainsFunc(r.Denying, denies) {
 		return true
 	}
 	return slices.ContainsFunc(r.Results, func(result PolicyResult) bool {
-		return result.Severity == PolicyDeny && !slices.Contains(waived, result.Policy)
+		return result.Severity == PolicyDeny && denies(result.Policy)
 	})
+}
+
+// unnamed reports whether results are omitted that may deny, and nobody knows whose they are.
+func (r PolicyReport) unnamed() bool {
+	return r.Omitted > 0 && len(r.Denying) == 0 && r.Count(PolicyDeny) > 0
+}
+
+// Shorten omits results beyond some. Which policies deny is still known then, if it was.
+func (r *PolicyReport) Shorten(most int) {
+	over := len(r.Results) - most
+	if over <= 0 {
+		return
+	}
+	if !r.unnamed() {
+		r.Denying = slices.Clone(r.Denying)
+		for _, result := range r.Results {
+			if result.Severity == PolicyDeny && !slices.Contains(r.Denying, result.Policy) {
+				r.Denying = append(r.Denying, result.Policy)
+			}
+		}
+	}
+	r.Results, r.Omitted = r.Results[:most:most], r.Omitted+over
 }
 
 // Count is how many of Results have a severity.
@@ -135,5 +162,40 @@ func VerdictOf(r PolicyReport) Digest {
 type PolicyWaiver struct {
 	Waiver
 	By      string `json:"by"`
-	Expired bool   `json:"expired,omitempty"` // it counts no longer
+	Until   string `json:"until,omitempty"`   // its last day in UTC, YYYY-MM-DD; empty: recorded by an older version
+	Expired bool   `json:"expired,omitempty"` // it counted no longer when the plan was made
+}
+
+// WaiverNotice is how long before its end a waiver says so.
+const WaiverNotice = 7 * 24 * time.Hour
+
+// End is the first moment at which the waiver no longer counts; zero if that is not known.
+func (w PolicyWaiver) End() time.Time {
+	day, err := time.Parse(time.DateOnly, w.Until)
+	if err != nil {
+		return time.Time{}
+	}
+	return day.AddDate(0, 0, 1)
+}
+
+// Over reports whether the waiver counts no longer at a time.
+func (w PolicyWaiver) Over(now time.Time) bool {
+	end := w.End()
+	return w.Expired || !end.IsZero() && !now.Before(end)
+}
+
+// EndsSoon reports whether the waiver counts, and has to say that it will not for long.
+func (w PolicyWaiver) EndsSoon(now time.Time) bool {
+	end := w.End()
+	return !w.Over(now) && !end.IsZero() && end.Sub(now) <= WaiverNotice
+}
+
+// WaivedByDocuments are the policies that documents waived for the run's plan, and still do.
+func (r Run) WaivedByDocuments(now time.Time) (ids []string) {
+	for _, w := range r.PolicyWaivers {
+		if !w.Over(now) {
+			ids = append(ids, w.Waives)
+		}
+	}
+	return ids
 }

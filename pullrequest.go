@@ -244,6 +244,9 @@ type Waiver struct {
 type CommandGiver struct {
 	Origin string `json:"origin,omitempty"` // from where, see WithOrigin
 	Owner  string `json:"owner,omitempty"`  // whoever asked for a pull request, by the same text, cannot approve it
+	// Person: its author has logged in, and is called as an identity provider says. Nothing
+	// that a name allows is allowed by that one.
+	Person bool `json:"person,omitempty"`
 }
 
 // CommandResult is reported to whoever gave a command.

@@ -221,6 +221,8 @@ type Approval struct {
 	CommentID string    `json:"commentId,omitempty"`
 	Said      time.Time `json:"said,omitzero"`
 	Ended     string    `json:"ended,omitempty"`
+	// Person: By is a name that an identity provider gives, which is nobody's on the code host.
+	Person bool `json:"person,omitempty"`
 
 	// Waiver: it approves nothing, and has a policy not count for what it is of.
 	Waiver

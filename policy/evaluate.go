@@ -59,9 +59,7 @@ func (s *Set) Evaluate(ctx context.Context, in Input, limits Limits, begins func
 	}
 	report.Arrange()
 	report.Verdict = holdfast.VerdictOf(report)
-	if over := len(report.Results) - limits.Results; over > 0 {
-		report.Results, report.Omitted = report.Results[:limits.Results], over
-	}
+	report.Shorten(limits.Results)
 	return report
 }
 

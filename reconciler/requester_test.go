@@ -41,9 +41,21 @@ func TestWhoAskedDoesNotApprove(t *testing.T) {
 			if pr, err := f.store.PullRequest(t.Context(), onePR); err != nil || len(pr.Approvals) > 0 {
 				t.Errorf("approvals are %+v, %v", pr.Approvals, err)
 			}
+			if c := approveAs(f, name, "Bob"); c.Status != holdfast.CommandRefused || !strings.Contains(c.Reply, "your own pull request") {
+				t.Errorf("its author: %s (%s) %s", c.Status, c.Reason, c.Reply)
+			}
 			if c := approve(f, otto); c.Status != holdfast.CommandDone {
 				t.Errorf("somebody else: %s (%s) %s", c.Status, c.Reason, c.Reply)
 			}
 		})
 	}
+}
+
+// approveAs approves through the API, with a token of that name.
+func approveAs(f *fleet, what, name string) holdfast.Command {
+	names := []string{"prod"}
+	if what == "the plan that waits" {
+		return f.commands(holdfast.Command{Author: name, Verb: holdfast.VerbApprove, Clusters: names, Shown: f.planned(holdfast.VerbApprove, names)})
+	}
+	return f.commands(holdfast.Command{Author: name, Verb: holdfast.VerbApprove, PullRequest: onePR})
 }

@@ -137,7 +137,7 @@ func (s *commandAPI) command(c *gin.Context, req v1.CommandRequest, who access.P
 		Status:      holdfast.CommandReceived,
 		CreatedAt:   s.now().UTC(),
 
-		CommandGiver: holdfast.CommandGiver{Origin: holdfast.OriginOf(ctx), Owner: who.Owner()},
+		CommandGiver: holdfast.CommandGiver{Origin: holdfast.OriginOf(ctx), Owner: who.Owner(), Person: !who.Person.IsZero()},
 	}
 	switch {
 	case req.Shown != nil && (req.Verb != holdfast.VerbApply && req.Verb != holdfast.VerbApprove || req.Run != ""):

@@ -40,7 +40,7 @@ func (s *starter) assignment(ctx context.Context, run holdfast.Run) (protocol.As
 		rec.StateSerial = former.StateSerial // it is planned with the state that the former name has
 		left, last = former.Left, former.Applied.Run
 	}
-	policies, waivers, err := s.judgedBy(ctx, run, decision.LastApplied(rec, branch))
+	policies, waivers, err := s.judgedBy(ctx, run, decision.LastApplied(rec, branch), former, rec)
 	if err != nil {
 		return protocol.Assignment{}, run, err
 	}

@@ -20,11 +20,13 @@ func evaluates(run holdfast.Run) bool { return run.Kind.Plans() && !run.Sample }
 
 // policiesOf are the policies of a run, with their context; nil if it has none. An
 // apply has the same context as the plan of its merge.
-func (s *starter) policiesOf(ctx context.Context, run holdfast.Run, last holdfast.Applied) (*protocol.AssignedPolicies, error) {
+func (s *starter) policiesOf(
+	ctx context.Context, run holdfast.Run, last holdfast.Applied, documents []holdfast.Cluster,
+) (*protocol.AssignedPolicies, error) {
 	if !evaluates(run) {
 		return nil, nil
 	}
-	assigned, err := s.Policies.For(ctx, run.Document)
+	assigned, err := s.Policies.For(ctx, documents...)
 	if err != nil && run.Kind == holdfast.RunDrift {
 		// The check is as good without them: what it finds is not reverted automatically
 		// then.
@@ -65,13 +67,18 @@ func (s *starter) waivedOf(ctx context.Context, run holdfast.Run) ([]string, err
 // judgedBy returns the policies of a run, and the documents that waive some of them now. A
 // waived policy holds no apply.
 func (s *starter) judgedBy(
-	ctx context.Context, run holdfast.Run, last holdfast.Applied,
+	ctx context.Context, run holdfast.Run, last holdfast.Applied, former holdfast.ClusterRecord, rec holdfast.ClusterRecord,
 ) (*protocol.AssignedPolicies, []holdfast.PolicyWaiver, error) {
-	policies, err := s.policiesOf(ctx, run, last)
+	begun := last
+	if former.Name != "" && !run.Destroys() { // it continues what that was
+		begun = former.Applied
+	}
+	documents := withFormer(run.Document, rec.Applied, begun)
+	policies, err := s.policiesOf(ctx, run, last, documents)
 	if err != nil || policies == nil {
 		return nil, nil, err
 	}
-	waivers, err := s.Policies.Waivers(ctx, run.Document, s.opts.Now())
+	waivers, err := s.Policies.Waivers(ctx, s.opts.Now(), documents...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,6 +88,19 @@ func (s *starter) judgedBy(
 		}
 	}
 	return policies, waivers, nil
+}
+
+// withFormer is the document of a cluster with those that were last applied of it, or begun.
+func withFormer(document holdfast.Cluster, last ...holdfast.Applied) []holdfast.Cluster {
+	documents := []holdfast.Cluster{document}
+	for _, applied := range last {
+		if applied.Run != "" {
+			former := applied.Document
+			former.Name = document.Name // waivers name clusters as they are called now
+			documents = append(documents, former)
+		}
+	}
+	return documents
 }
 
 // versionOf takes apart what a run says of its template: "name@version (commit)".
@@ -145,7 +165,11 @@ func (o *observer) observePolicies(ctx context.Context, in *decision.Input) {
 	if !ok || want.Sample {
 		return
 	}
-	set, err := o.Policies.Digest(ctx, want.Document)
+	document := want.Document
+	if want.Removed { // what is destroyed is what was applied
+		document = in.Last.Document
+	}
+	set, err := o.Policies.Digest(ctx, withFormer(document, in.Cluster.Applied, in.Last)...)
 	if err != nil {
 		o.opts.Logger.WarnContext(ctx, "policies could not be read", "cluster", want.Name, "err", err)
 		return

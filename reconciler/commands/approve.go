@@ -23,14 +23,12 @@ func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []ta
 		return h.each(ctx, c, targets, h.approveCluster)
 	}
 	switch {
-	case !c.Trusted && strings.EqualFold(c.Author, pr.Author):
-		return "", refusal("you cannot approve your own pull request; ask someone else with write permission")
 	case c.CommentID != "" && c.ShownHead != pr.Head:
 		return "", errMoved
 	case c.CommentID != "" && len(c.Shown) == 0:
 		return "", refusal("no plan had been shown when you wrote this; wait for the plan and review it")
 	}
-	if err := h.requested(ctx, pr.PullRequestRef, *c); err != nil {
+	if err := h.requested(ctx, pr.PullRequest, *c); err != nil {
 		return "", err
 	}
 	now, err := h.Gates.Fresh(ctx, *pr)
@@ -63,17 +61,21 @@ func (h *Handler) approve(ctx context.Context, c *holdfast.Command, targets []ta
 	})
 }
 
-// requested refuses to approve what the giver of a command has asked for through Holdfast.
-func (h *Handler) requested(ctx context.Context, ref holdfast.PullRequestRef, c holdfast.Command) error {
+// requested refuses to approve what the giver of a command has proposed: as its author, who may
+// have the same name with the API as on the code host, or by asking for it through Holdfast.
+func (h *Handler) requested(ctx context.Context, pr holdfast.PullRequest, c holdfast.Command) error {
+	if strings.EqualFold(c.Author, pr.Author) {
+		return refusal("you cannot approve your own pull request; ask someone else with write permission")
+	}
 	if c.Owner == "" {
 		return nil
 	}
-	owners, err := h.opts.Store.Requesters(ctx, ref)
+	owners, err := h.opts.Store.Requesters(ctx, pr.PullRequestRef)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(owners, c.Owner) {
-		return refusal(fmt.Sprintf("you asked for #%d through Holdfast; someone else has to approve it", ref.Number))
+		return refusal(fmt.Sprintf("you asked for #%d through Holdfast; someone else has to approve it", pr.Number))
 	}
 	return nil
 }
@@ -246,7 +248,7 @@ func (h *Handler) approveCluster(ctx context.Context, c holdfast.Command, t targ
 		if err := objected(pr); err != nil {
 			return "", err
 		}
-		if err := h.requested(ctx, pr.PullRequestRef, c); err != nil {
+		if err := h.requested(ctx, pr.PullRequest, c); err != nil {
 			return "", err
 		}
 		var seen []string
@@ -278,7 +280,7 @@ func (h *Handler) addApproval(
 ) error {
 	approval := holdfast.Approval{
 		By: c.Author, Head: seen.Head, At: c.CreatedAt.UTC(), Runs: runs, Clusters: clusters,
-		CommentID: c.CommentID, Said: c.Said, Waiver: c.Waiver,
+		CommentID: c.CommentID, Said: c.Said, Person: c.Person, Waiver: c.Waiver,
 	}
 	for {
 		pr, err := h.opts.Store.PullRequest(ctx, seen.PullRequestRef)

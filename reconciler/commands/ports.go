@@ -88,8 +88,9 @@ type Decider interface {
 
 // Policies knows the policies of clusters.
 type Policies interface {
-	// Policy returns one of the policies of a cluster; false if it has none of that id.
-	Policy(ctx context.Context, c holdfast.Cluster, id string) (holdfast.Policy, bool, error)
+	// Policy returns one of the policies of a cluster, by its documents: what is proposed and
+	// what was last applied, or begun; false if it has none of that id.
+	Policy(ctx context.Context, id string, documents ...holdfast.Cluster) (holdfast.Policy, bool, error)
 }
 
 // Drift knows what people see of drift.

@@ -2,11 +2,14 @@ package commands
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/history"
 )
 
 // waiving is the Handler as far as policies are waived.
@@ -27,7 +30,7 @@ func (h waiving) waive(ctx context.Context, c *holdfast.Command, targets []targe
 	case len(c.Shown) == 0:
 		return "", refusal("no plan had been shown when you wrote this; wait for the plan and review it")
 	}
-	if err := h.requested(ctx, pr.PullRequestRef, *c); err != nil {
+	if err := h.requested(ctx, pr.PullRequest, *c); err != nil {
 		return "", err
 	}
 	refused := make(map[string]error)
@@ -65,7 +68,11 @@ func (h waiving) mayWaive(ctx context.Context, c holdfast.Command, t target) (no
 	if i < 0 {
 		return refusal("the pull request does not affect it"), nil
 	}
-	policy, found, err := h.Policies.Policy(ctx, t.pr.Clusters[i].Document, c.Waives)
+	documents, err := h.documents(ctx, t.pr.Clusters[i])
+	if err != nil {
+		return nil, err
+	}
+	policy, found, err := h.Policies.Policy(ctx, c.Waives, documents...)
 	switch {
 	case err != nil:
 		return refusal(fmt.Sprintf("its policies cannot be read: %v", err)), nil
@@ -89,4 +96,26 @@ func (h waiving) mayWaive(ctx context.Context, c holdfast.Command, t target) (no
 		return refusal(fmt.Sprintf("the policy `%s` names no person among its owners, and who is in a team is not known here: nobody may waive it", c.Waives)), nil
 	}
 	return refusal(fmt.Sprintf("only its owners may waive the policy `%s`: %s", c.Waives, strings.Join(people, ", "))), nil
+}
+
+// documents are those by which a cluster has policies: what is proposed of it, and what was last
+// applied, or begun.
+func (h waiving) documents(ctx context.Context, c holdfast.PullRequestCluster) ([]holdfast.Cluster, error) {
+	documents := []holdfast.Cluster{c.Document}
+	rec, err := h.opts.Store.Cluster(ctx, c.Name)
+	if errors.Is(err, holdfast.ErrNotFound) {
+		return documents, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read cluster %q: %w", c.Name, err)
+	}
+	branch, err := history.Branch(ctx, h.opts.Store, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, applied := range []holdfast.Applied{rec.Applied, decision.LastApplied(rec, branch)} {
+		if applied.Run != "" {
+			documents = append(documents, applied.Document)
+		}
+	}
+	return documents, nil
 }

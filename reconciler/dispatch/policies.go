@@ -27,17 +27,20 @@ func boundedReport(r *holdfast.PolicyReport) *holdfast.PolicyReport {
 	}
 	out := *r
 	out.Policies = nil
-	out.Evaluated, out.Omitted = max(r.Evaluated, 0), max(r.Omitted, 0)
-	out.Results = nil
-	for i, result := range r.Results {
-		result = boundedPolicyResult(result)
-		if i < maxPolicyEntries {
-			out.Results = append(out.Results, result)
-			continue
-		}
-		if out.Omitted++; result.Severity == holdfast.PolicyDeny && out.Count(holdfast.PolicyDeny) == 0 {
-			out.Results[0] = result
-		}
+	out.Evaluated, out.Omitted, out.Denying = max(r.Evaluated, 0), max(r.Omitted, 0), slices.Clone(r.Denying)
+	out.Results = slices.Clone(r.Results)
+	for i := range out.Results {
+		out.Results[i] = boundedPolicyResult(out.Results[i])
+	}
+	if i := slices.IndexFunc(out.Results, denies); i >= maxPolicyEntries {
+		out.Results[0], out.Results[i] = out.Results[i], out.Results[0]
+	}
+	out.Shorten(maxPolicyEntries)
+	if len(out.Denying) > maxPolicyEntries { // it is not known then whose the omitted ones are
+		out.Denying = nil
+	}
+	for i := range out.Denying {
+		out.Denying[i] = cut(out.Denying[i], maxPolicyName)
 	}
 	out.Faults = nil
 	for _, fault := range r.Faults[:min(len(r.Faults), maxPolicyEntries)] {
@@ -48,6 +51,8 @@ func boundedReport(r *holdfast.PolicyReport) *holdfast.PolicyReport {
 	out.Undecided, _ = cutList(r.Undecided)
 	return &out
 }
+
+func denies(r holdfast.PolicyResult) bool { return r.Severity == holdfast.PolicyDeny }
 
 func boundedPolicyResult(r holdfast.PolicyResult) holdfast.PolicyResult {
 	r.Policy, r.Address = cut(r.Policy, maxPolicyName), cut(r.Address, maxLine)

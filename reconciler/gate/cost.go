@@ -50,10 +50,11 @@ func cost(pr holdfast.PullRequestRecord, terms Terms, plan holdfast.Run, runs []
 	return g
 }
 
-// approvedBy is the approval that one of some people has given; empty if none has.
+// approvedBy is the approval that one of some people has given; empty if none has. How an identity
+// provider calls people is not asked: they may choose it.
 func approvedBy(given []approval, people []string) string {
 	for _, a := range given {
-		if slices.ContainsFunc(people, func(name string) bool { return strings.EqualFold(name, a.by) }) {
+		if !a.person && slices.ContainsFunc(people, func(name string) bool { return strings.EqualFold(name, a.by) }) {
 			return a.how
 		}
 	}

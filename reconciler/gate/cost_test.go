@@ -45,10 +45,13 @@ func TestCost(t *testing.T) {
 		"approved, and another objects": {objected, costing("101"), limits(byLead), "+101.00", false},
 		"approved for one limit only":   {review("lead", after), costing("101"), limits(byLead, hundred), "+101.00", false},
 		"approved by command":           {approvals(holdfast.Approval{By: "cfo", Head: "head", At: after, Runs: []string{"run-1"}}), costing("101"), limits(byLead), "", false},
-		"not estimated":                 {proposal(nil), plan, limits(hundred), "not estimated", true},
-		"not estimated, and approved":   {review("lead", after), plan, limits(byLead), "", false},
-		"no plan":                       {proposal(nil), holdfast.Run{}, limits(hundred), "no plan yet", true},
-		"no limit":                      {proposal(nil), costing("1"), limits(), "no limit", true},
+		"approved by one who is called so": {
+			approvals(holdfast.Approval{By: "cfo", Head: "head", At: after, Runs: []string{"run-1"}, Person: true}), costing("101"), limits(byLead), "+101.00", false,
+		},
+		"not estimated":               {proposal(nil), plan, limits(hundred), "not estimated", true},
+		"not estimated, and approved": {review("lead", after), plan, limits(byLead), "", false},
+		"no plan":                     {proposal(nil), holdfast.Run{}, limits(hundred), "no plan yet", true},
+		"no limit":                    {proposal(nil), costing("1"), limits(), "no limit", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,15 +93,27 @@ func TestApprovals(t *testing.T) {
 		return holdfast.Verdict{By: who, Approves: true, Head: "head", At: after}
 	}
 	twice := verdicts(by("lead"))
-	twice.Approvals = []holdfast.Approval{{By: "Lead", Head: "head", At: after, Runs: []string{"run-1"}}}
+	word := func(who, comment string) holdfast.Approval {
+		return holdfast.Approval{By: who, Head: "head", At: after, Runs: []string{"run-1"}, CommentID: comment}
+	}
+	twice.Approvals = []holdfast.Approval{word("Lead", "c1")}
+	perhaps := verdicts(by("lead"))
+	perhaps.Approvals = []holdfast.Approval{word("lead-token", "")}
+	both := verdicts(by("lead"))
+	both.Approvals = []holdfast.Approval{word("boss", "c1"), word("lead-token", "")}
 	for name, tt := range map[string]struct {
 		pr      holdfast.PullRequestRecord
 		missing string
 	}{
-		"none":            {proposal(nil), "nobody has approved it"},
-		"one":             {verdicts(by("lead")), "1 of 2 approvals"},
-		"one, twice":      {twice, "1 of 2 approvals"},
-		"two":             {verdicts(by("lead"), by("boss")), ""},
+		"none":                         {proposal(nil), "nobody has approved it"},
+		"one":                          {verdicts(by("lead")), "1 of 2 approvals"},
+		"one, twice":                   {twice, "1 of 2 approvals"},
+		"two":                          {verdicts(by("lead"), by("boss")), ""},
+		"two, and one through the API": {both, ""},
+		"two through the API":          {approvals(word("lead", ""), word("boss", "")), ""},
+		"one, and perhaps the same through the API": {
+			perhaps, "1 of 2 approvals: one through the API and one on the code host may be the same person's",
+		},
 		"one, and an old": {verdicts(by("lead"), holdfast.Verdict{By: "boss", Approves: true, Head: "old", At: after}), "1 of 2 approvals; boss approved an older commit"},
 	} {
 		g := gate.Of(tt.pr, gate.Terms{Cluster: "prod", Requires: []string{"approved"}, Details: holdfast.GateTerms{Approvals: 2}}, plan, nil)[0]

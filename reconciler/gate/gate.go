@@ -16,6 +16,7 @@ type Terms struct {
 	Requires []string // names of conditions, which may be there several times
 	Lifted   []string // those of them that the change itself takes away
 	Details  holdfast.GateTerms
+	Now      time.Time
 }
 
 // Of returns the conditions of terms, in order and each once, with how far they are met
@@ -40,7 +41,7 @@ func Of(pr holdfast.PullRequestRecord, terms Terms, plan holdfast.Run, runs []ho
 		case holdfast.GateMergeable:
 			gates = append(gates, mergeable(pr, terms.Cluster))
 		case holdfast.GatePolicy:
-			gates = append(gates, policies(pr, terms.Cluster, plan, runs))
+			gates = append(gates, policies(pr, terms, plan, runs))
 		case holdfast.GateCost:
 			gates = append(gates, cost(pr, terms, plan, runs))
 		default:
@@ -75,6 +76,9 @@ func approved(
 	case got > 0:
 		g.Missing = fmt.Sprintf("%d of %d approvals", got, wanted)
 		g.From = strings.Replace(g.From, "anyone", "anyone else", 1)
+		if mixed(given) {
+			g.Missing += ": one through the API and one on the code host may be the same person's"
+		}
 	case len(void) == 0:
 		g.Missing = "nobody has approved it"
 	}
@@ -84,22 +88,34 @@ func approved(
 	return g
 }
 
-// approval is one that counts.
-type approval struct{ by, how string }
+// approval is one that counts. Api: it was given through the API, by a name that is not the
+// code host's. Person: by somebody who is called as an identity provider says.
+type approval struct {
+	by, how     string
+	api, person bool
+}
 
-// people is how many different ones have given approvals.
+// people is how many different ones have certainly given approvals. Somebody with an account on
+// the code host and a token of the API has two names, which nobody knows to be one person's:
+// those of one kind count, whichever are more.
 func people(given []approval) int {
-	seen := make(map[string]bool)
+	seen := map[bool]map[string]bool{false: {}, true: {}}
 	for _, a := range given {
-		seen[strings.ToLower(a.by)] = true
+		seen[a.api][strings.ToLower(a.by)] = true
 	}
-	return len(seen)
+	return max(len(seen[false]), len(seen[true]))
+}
+
+// mixed reports whether approvals were given both on the code host and through the API.
+func mixed(given []approval) bool {
+	api := func(a approval) bool { return a.api }
+	return slices.ContainsFunc(given, api) && slices.ContainsFunc(given, func(a approval) bool { return !a.api })
 }
 
 // approvals are those that count for what plan does, each once, and why others do not.
 func approvals(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, runs []holdfast.Run) (given []approval, void []string) {
-	give := func(by, how string) {
-		if a := (approval{by, by + how}); !slices.Contains(given, a) {
+	give := func(by, how string, api, person bool) {
+		if a := (approval{by, by + how, api, person}); !slices.Contains(given, a) {
 			given = append(given, a)
 		}
 	}
@@ -111,7 +127,7 @@ func approvals(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run,
 		case !shownBefore(v.At, pr, plan, runs):
 			void = append(void, fmt.Sprintf("%s approved before this plan was shown", v.By))
 		default:
-			give(v.By, " approved in a review")
+			give(v.By, " approved in a review", false, false)
 		}
 	}
 	for _, a := range pr.Approvals {
@@ -126,7 +142,7 @@ func approvals(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run,
 		case !covers(a, pr, plan, runs):
 			void = append(void, fmt.Sprintf("%s approved before this plan was shown", a.By))
 		default:
-			give(a.By, " approved by command")
+			give(a.By, " approved by command", a.CommentID == "", a.Person)
 		}
 	}
 	return given, unique(void)

@@ -4,17 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
 
 // policies: those of the cluster were evaluated over plan, and none of them denies it but those
 // that were waived.
-func policies(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, runs []holdfast.Run) holdfast.Gate {
+func policies(pr holdfast.PullRequestRecord, terms Terms, plan holdfast.Run, runs []holdfast.Run) holdfast.Gate {
 	g := holdfast.Gate{Name: holdfast.GatePolicy}
 	switch {
 	case plan.ID == "":
 		g.Missing, g.From = "there is no plan yet", "a plan"
+	case plan.PoliciesGiven == "" && slices.Contains(terms.Lifted, holdfast.GatePolicy):
+		// Neither the document nor what was applied has policies: holdfast.yaml no longer has any for it.
+		g.Met, g.Idle = true, true
 	case plan.PoliciesGiven == "":
 		g.Missing = "no policies were evaluated over this plan"
 		g.From = "a new plan, once holdfast.yaml has policies for this cluster"
@@ -31,15 +35,18 @@ func policies(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, 
 			g.Given = []string{fmt.Sprintf("%d policies deny nothing", n)}
 		}
 	default:
-		waivers := waiversOf(pr, cluster, func(a holdfast.Approval) bool { return covers(a, pr, plan, runs) })
-		waived, words := names(waivers)
+		waived, words := names(waiversOf(pr, terms.Cluster, func(a holdfast.Approval) bool { return covers(a, pr, plan, runs) }))
 		var expired []string
 		for _, w := range plan.PolicyWaivers {
-			if w.Expired {
+			if w.Over(terms.Now) {
 				expired = append(expired, fmt.Sprintf("the waiver of %s has expired: %s", w.Waives, w.Why))
 				continue
 			}
-			waived, words = append(waived, w.Waives), append(words, fmt.Sprintf("%s waived %s: %s", w.By, w.Waives, w.Why))
+			word := fmt.Sprintf("%s waived %s: %s", w.By, w.Waives, w.Why)
+			if w.EndsSoon(terms.Now) {
+				word += ", which is within a week"
+			}
+			waived, words = append(waived, w.Waives), append(words, word)
 		}
 		g.Given = words
 		if g.Met = !plan.Policies.DeniesBut(waived); !g.Met {
@@ -55,6 +62,13 @@ func policies(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, 
 func Waived(pr holdfast.PullRequestRecord, cluster string) []string {
 	ids, _ := names(waiversOf(pr, cluster, func(holdfast.Approval) bool { return true }))
 	return ids
+}
+
+// WaivedIn are the ids of the policies that do not count for what plan does, as they were
+// waived by a comment or by a document. Runs are the cluster's others.
+func WaivedIn(pr holdfast.PullRequestRecord, cluster string, plan holdfast.Run, runs []holdfast.Run, now time.Time) []string {
+	ids, _ := names(waiversOf(pr, cluster, func(a holdfast.Approval) bool { return covers(a, pr, plan, runs) }))
+	return append(ids, plan.WaivedByDocuments(now)...)
 }
 
 // waiversOf returns the waivers that are in force for a cluster, of those that of says.
@@ -84,6 +98,11 @@ func denial(r holdfast.PolicyReport, waived []string) string {
 	for _, result := range r.Results {
 		if result.Severity == holdfast.PolicyDeny && !slices.Contains(slices.Concat(denying, waived), result.Policy) {
 			denying = append(denying, result.Policy)
+		}
+	}
+	for _, policy := range r.Denying {
+		if !slices.Contains(slices.Concat(denying, waived), policy) {
+			denying = append(denying, policy)
 		}
 	}
 	for _, fault := range r.Faults {

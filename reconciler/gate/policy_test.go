@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,5 +101,48 @@ func TestWaivedPolicies(t *testing.T) {
 		if approves := tt.waiver.Waives == ""; gates[1].Met != approves {
 			t.Errorf("%s: it approves: %v", name, gates[1].Met)
 		}
+	}
+}
+
+// A document that has expired since the plan was made no longer waives anything, and one that ends
+// within a week says so.
+func TestWaiversEnd(t *testing.T) {
+	t.Parallel()
+	run := plan
+	run.PoliciesGiven = "sha256:s"
+	run.Policies = &holdfast.PolicyReport{Set: "sha256:s", Results: []holdfast.PolicyResult{{Policy: "few", Severity: holdfast.PolicyDeny, Message: "x"}}}
+	run.PolicyWaivers = []holdfast.PolicyWaiver{{Waiver: holdfast.Waiver{Waives: "few", Why: "until then"}, By: "ann", Until: "2026-12-31"}}
+	for name, tt := range map[string]struct {
+		now     time.Time
+		met     bool
+		says    string
+		waivers []string
+	}{
+		"long before":     {time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), true, "ann waived few: until then", []string{"few"}},
+		"its last week":   {time.Date(2026, 12, 25, 0, 0, 0, 0, time.UTC), true, "ann waived few: until then, which is within a week", []string{"few"}},
+		"its last second": {time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC), true, "within a week", []string{"few"}},
+		"over":            {time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), false, "denied by few; the waiver of few has expired: until then", nil},
+	} {
+		g := gate.Of(holdfast.PullRequestRecord{}, gate.Terms{Cluster: "prod", Requires: []string{"policy"}, Now: tt.now}, run, nil)[0]
+		if says := g.Missing + strings.Join(g.Given, ""); g.Met != tt.met || !strings.Contains(says, tt.says) || tt.met == (name == "over") {
+			t.Errorf("%s: got %+v", name, g)
+		}
+		if got := gate.WaivedIn(holdfast.PullRequestRecord{}, "prod", run, nil, tt.now); !slices.Equal(got, tt.waivers) {
+			t.Errorf("%s: waived are %v, want %v", name, got, tt.waivers)
+		}
+	}
+}
+
+// A cluster whose policies were unbound in holdfast.yaml is not held for ever by what was last
+// applied, which had some. One whose document asks for policies is.
+func TestPoliciesThatAreGone(t *testing.T) {
+	t.Parallel()
+	terms := gate.Terms{Cluster: "prod", Requires: []string{"policy"}, Lifted: []string{"policy"}}
+	if g := gate.Of(holdfast.PullRequestRecord{}, terms, plan, nil)[0]; !g.Met || !g.Idle {
+		t.Errorf("got %+v", g)
+	}
+	terms.Lifted = nil
+	if g := gate.Of(holdfast.PullRequestRecord{}, terms, plan, nil)[0]; g.Met {
+		t.Errorf("got %+v", g)
 	}
 }

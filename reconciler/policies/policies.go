@@ -94,15 +94,15 @@ func NewReader(opts Options) *Reader {
 
 // Required are the conditions of an apply that a cluster has because of its policies.
 func (r *Reader) Required(c holdfast.Cluster) []string {
-	if len(r.of(c)) == 0 && !r.shipped(c) {
+	if of := []holdfast.Cluster{c}; len(r.of(of)) == 0 && !r.shipped(of) {
 		return nil
 	}
 	return []string{holdfast.GatePolicy}
 }
 
 // Policy returns one of the policies of a cluster; false if it has none of that id.
-func (r *Reader) Policy(ctx context.Context, c holdfast.Cluster, id string) (holdfast.Policy, bool, error) {
-	assigned, err := r.For(ctx, c)
+func (r *Reader) Policy(ctx context.Context, id string, documents ...holdfast.Cluster) (holdfast.Policy, bool, error) {
+	assigned, err := r.For(ctx, documents...)
 	if err != nil || assigned == nil {
 		return holdfast.Policy{}, false, err
 	}
@@ -114,14 +114,14 @@ func (r *Reader) Policy(ctx context.Context, c holdfast.Cluster, id string) (hol
 	return holdfast.Policy{}, false, nil
 }
 
-func (r *Reader) shipped(c holdfast.Cluster) bool {
-	return r.opts.Shipped != nil && r.opts.Shipped.Has(c)
+func (r *Reader) shipped(documents []holdfast.Cluster) bool {
+	return r.opts.Shipped != nil && slices.ContainsFunc(documents, r.opts.Shipped.Has)
 }
 
-// of are the sets of a cluster.
-func (r *Reader) of(c holdfast.Cluster) (sets []Set) {
+// of are the sets of a cluster: those of each of its documents.
+func (r *Reader) of(documents []holdfast.Cluster) (sets []Set) {
 	for _, set := range r.opts.Sets {
-		if set.Scope.Has(c) {
+		if slices.ContainsFunc(documents, set.Scope.Has) {
 			sets = append(sets, set)
 		}
 	}
@@ -130,8 +130,8 @@ func (r *Reader) of(c holdfast.Cluster) (sets []Set) {
 
 // Digest identifies the policies of a cluster; empty if it has none. Decisions ask for it: of
 // what was digested before no file is looked at.
-func (r *Reader) Digest(ctx context.Context, c holdfast.Cluster) (holdfast.Digest, error) {
-	_, where, err := r.located(ctx, c)
+func (r *Reader) Digest(ctx context.Context, documents ...holdfast.Cluster) (holdfast.Digest, error) {
+	_, where, err := r.located(ctx, documents)
 	if err != nil || where == "" {
 		return "", err
 	}
@@ -141,7 +141,7 @@ func (r *Reader) Digest(ctx context.Context, c holdfast.Cluster) (holdfast.Diges
 	if ok {
 		return known, nil
 	}
-	assigned, err := r.For(ctx, c)
+	assigned, err := r.For(ctx, documents...)
 	if assigned == nil {
 		return "", err
 	}
@@ -156,9 +156,9 @@ type located struct {
 }
 
 // located are the sets of a cluster, and where all of its policies are; empty if it has none.
-func (r *Reader) located(ctx context.Context, c holdfast.Cluster) (sets []located, where string, err error) {
+func (r *Reader) located(ctx context.Context, documents []holdfast.Cluster) (sets []located, where string, err error) {
 	var keys []string
-	for _, set := range r.of(c) {
+	for _, set := range r.of(documents) {
 		rev, err := r.revision(ctx, set)
 		if err != nil {
 			return nil, "", fmt.Errorf("policies %s: %w", set.Name, err)
@@ -166,15 +166,17 @@ func (r *Reader) located(ctx context.Context, c holdfast.Cluster) (sets []locate
 		key := strings.Join([]string{set.Name, set.Repo, string(rev), set.Dir}, "\x00")
 		sets, keys = append(sets, located{set, rev, key}), append(keys, key)
 	}
-	if r.shipped(c) {
+	if r.shipped(documents) {
 		keys = append(keys, "shipped")
 	}
 	return sets, strings.Join(keys, "\x01"), nil
 }
 
-// For returns the policies of a cluster, without their context; nil if it has none.
-func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*protocol.AssignedPolicies, error) {
-	sets, where, err := r.located(ctx, c)
+// For returns the policies of a cluster, without their context; nil if it has none. Documents
+// are its own, and those that were last applied, or begun: a change that takes a cluster to
+// another project or environment does not take it out of the policies that judge the change.
+func (r *Reader) For(ctx context.Context, documents ...holdfast.Cluster) (*protocol.AssignedPolicies, error) {
+	sets, where, err := r.located(ctx, documents)
 	if err != nil || where == "" {
 		return nil, err
 	}
@@ -189,11 +191,11 @@ func (r *Reader) For(ctx context.Context, c holdfast.Cluster) (*protocol.Assigne
 			size += len(source.Text)
 		}
 		if size > mostTogether {
-			return nil, fmt.Errorf("the policies of cluster %s have more than %d MiB", c.Name, mostTogether>>20)
+			return nil, fmt.Errorf("the policies of cluster %s have more than %d MiB", documents[0].Name, mostTogether>>20)
 		}
 		sources = append(sources, found.sources...)
 	}
-	if r.shipped(c) {
+	if r.shipped(documents) {
 		sources = append(sources, r.ours...)
 	}
 	return &protocol.AssignedPolicies{Set: r.digest(where, sources), Sources: sources}, nil

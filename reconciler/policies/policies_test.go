@@ -146,7 +146,7 @@ func TestWaivers(t *testing.T) {
 	read := func(text, rules string, now time.Time) ([]holdfast.PolicyWaiver, error) {
 		w := newWorld()
 		w.commits["c2"] = tree{fstest.MapFS{"rules/a.rego": {Data: []byte(rules)}, "rules/waivers/w.yaml": {Data: []byte(text)}, "waivers/x.yaml": {Data: []byte("?")}}}
-		return w.reader(nil, platform("")).Waivers(t.Context(), payments, now)
+		return w.reader(nil, platform("")).Waivers(t.Context(), now, payments)
 	}
 	day := func(month time.Month, d int) time.Time { return time.Date(2026, month, d, 12, 0, 0, 0, time.UTC) }
 	for name, test := range map[string]struct {
@@ -156,7 +156,7 @@ func TestWaivers(t *testing.T) {
 		expired bool
 	}{
 		"in force":        {day(11, 30), "projects: [pay*]", "r until 2026-12-31 (platform/waivers/w.yaml:4", false},
-		"its last week":   {day(12, 28), "projects: [pay*]", "within a week", false},
+		"its last week":   {day(12, 28), "projects: [pay*]", "r until", false},
 		"its last day":    {day(12, 31), "clusters: [prod]", "r until", false},
 		"over":            {day(12, 32), "clusters: [prod]", "r until 2026-12-31", true},
 		"long over":       {day(14, 15), "clusters: [prod]", "", false},
@@ -168,7 +168,7 @@ func TestWaivers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case test.want == "" && len(got) > 0:
 			t.Errorf("%s: got %+v", name, got)
-		case test.want != "" && (len(got) != 1 || got[0].Waives != "few" || got[0].By != "alice" || got[0].Expired != test.expired || !strings.Contains(got[0].Why, test.want)):
+		case test.want != "" && (len(got) != 1 || got[0].Waives != "few" || got[0].By != "alice" || got[0].Until != "2026-12-31" || got[0].Expired != test.expired || !strings.Contains(got[0].Why, test.want)):
 			t.Errorf("%s: got %+v, want %q", name, got, test.want)
 		}
 	}
@@ -184,6 +184,40 @@ func TestWaivers(t *testing.T) {
 	strict := strings.Replace(rego, "id: few", "id: few\n#   waivable: false", 1)
 	if got, err := read(waives("few", "clusters: [prod]"), strict, day(11, 30)); err == nil || !strings.Contains(err.Error(), "waivable: false") {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// A document that takes a cluster to another project or environment does not take it out of the
+// policies that it was applied with, nor does it lead to a waiver of others.
+func TestPoliciesOfTheFormerDocument(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.commits["c2"] = tree{fstest.MapFS{
+		"rules/a.rego": {Data: []byte("# METADATA\n# custom:\n#   id: few\npackage few\n\ndeny contains \"x\" if true\n")},
+		"rules/waivers/w.yaml": {Data: []byte("apiVersion: holdfast.dev/v1\nkind: Waiver\nmetadata: {name: w}\nspec: {policy: few, reason: r, by: alice, until: 2026-12-31, " +
+			"scope: {environments: [dev]}}\n")},
+	}}
+	r := w.reader(nil, platform(""))
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	left, moved := payments, payments
+	left.Project, moved.Environment = "shop", "dev"
+	for name, tt := range map[string]struct {
+		documents []holdfast.Cluster
+		has       bool
+		waivers   int
+	}{
+		"another project":              {[]holdfast.Cluster{left}, false, 0},
+		"another project than applied": {[]holdfast.Cluster{left, payments}, true, 0},
+		"another environment":          {[]holdfast.Cluster{moved}, true, 1},
+		"another than applied":         {[]holdfast.Cluster{moved, payments}, true, 0},
+	} {
+		assigned, err := r.For(t.Context(), tt.documents...)
+		digest, err2 := r.Digest(t.Context(), tt.documents...)
+		_, found, err3 := r.Policy(t.Context(), "few", tt.documents...)
+		waivers, err4 := r.Waivers(t.Context(), now, tt.documents...)
+		if err := errors.Join(err, err2, err3, err4); err != nil || (assigned != nil) != tt.has || (digest != "") != tt.has || found != tt.has || len(waivers) != tt.waivers {
+			t.Errorf("%s: got %v, %q, %v, %+v (%v)", name, assigned != nil, digest, found, waivers, err)
+		}
 	}
 }
 

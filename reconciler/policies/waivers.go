@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -55,15 +55,13 @@ func (r *Reader) waiversIn(sources []protocol.PolicySource) (all []waiver.Waiver
 	return all, faults.Err()
 }
 
-const (
-	soon     = 7 * 24 * time.Hour  // before its end a waiver says so
-	recently = 30 * 24 * time.Hour // after its end
-)
+// recently is how long after its end a waiver is still named.
+const recently = 30 * 24 * time.Hour
 
 // Waivers are the documents that waive policies for a cluster at a time, with those that have
-// expired lately.
-func (r *Reader) Waivers(ctx context.Context, c holdfast.Cluster, now time.Time) (all []holdfast.PolicyWaiver, err error) {
-	sets, _, err := r.located(ctx, c)
+// expired lately. One has to be for each of the cluster's documents.
+func (r *Reader) Waivers(ctx context.Context, now time.Time, documents ...holdfast.Cluster) (all []holdfast.PolicyWaiver, err error) {
+	sets, _, err := r.located(ctx, documents)
 	if err != nil {
 		return nil, err
 	}
@@ -74,16 +72,14 @@ func (r *Reader) Waivers(ctx context.Context, c holdfast.Cluster, now time.Time)
 		}
 		for _, w := range found.waivers {
 			left := w.Until.Sub(now)
-			if !w.Is(c) || left <= -recently {
+			other := func(c holdfast.Cluster) bool { return !w.Is(c) }
+			if slices.ContainsFunc(documents, other) || left <= -recently {
 				continue
 			}
 			last := w.Until.AddDate(0, 0, -1).Format(time.DateOnly)
-			words := []string{fmt.Sprintf("%s until %s (%s)", w.Reason, last, w.Fault("", "").Position())}
-			if left > 0 && left <= soon {
-				words = append(words, "which is within a week")
-			}
+			why := fmt.Sprintf("%s until %s (%s)", w.Reason, last, w.Fault("", "").Position())
 			all = append(all, holdfast.PolicyWaiver{
-				Waiver: holdfast.Waiver{Waives: w.Policy, Why: strings.Join(words, ", ")}, By: w.By, Expired: left <= 0,
+				Waiver: holdfast.Waiver{Waives: w.Policy, Why: why}, By: w.By, Until: last, Expired: left <= 0,
 			})
 		}
 	}

@@ -24,9 +24,7 @@ func Clean(r holdfast.PolicyReport, redacted func(string) string) holdfast.Polic
 		return text
 	}
 	r.Policies = nil
-	if over := len(r.Results) - mostEntries; over > 0 {
-		r.Results, r.Omitted = r.Results[:mostEntries], r.Omitted+over
-	}
+	r.Shorten(mostEntries)
 	for i := range r.Results {
 		result := &r.Results[i]
 		result.Address, result.Message, result.Link = clean(result.Address), clean(result.Message), clean(result.Link)

@@ -27,6 +27,27 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// Of more results than are kept it is known which policies deny: a waiver of them counts.
+func TestWaivedPoliciesWithManyResults(t *testing.T) {
+	t.Parallel()
+	r := holdfast.PolicyReport{Verdict: "v"}
+	for i := range 150 {
+		r.Results = append(r.Results, holdfast.PolicyResult{Policy: "few", Severity: holdfast.PolicyDeny, Message: "x", Address: fmt.Sprint("a.", i)})
+	}
+	r.Results = append(r.Results, holdfast.PolicyResult{Policy: "network", Severity: holdfast.PolicyDeny, Message: "x"})
+	got := verdict.Clean(r, strings.ToLower)
+	if got.DeniesBut([]string{"few", "network"}) || !got.DeniesBut([]string{"few"}) || !got.DeniesBut(nil) || !got.Denies() {
+		t.Errorf("it denies by %v", got.Denying)
+	}
+	got.Denying = nil // an older agent
+	if !got.DeniesBut([]string{"few", "network"}) {
+		t.Error("what is omitted may be anybody's")
+	}
+	if got.Shorten(10); !got.DeniesBut([]string{"few"}) {
+		t.Error("what was omitted before may be anybody's")
+	}
+}
+
 func TestChanged(t *testing.T) {
 	t.Parallel()
 	review := holdfast.Review{Run: "run-1", Policies: "v"}
