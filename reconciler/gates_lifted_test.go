@@ -66,6 +66,51 @@ func TestAPullRequestDoesNotLiftItsOwnConditions(t *testing.T) {
 	}
 }
 
+// What was merged with a condition, and is not applied yet, keeps it: neither a later pull request
+// nor a push takes it away.
+func TestAMergeThatWaitsKeepsItsConditions(t *testing.T) {
+	t.Parallel()
+	for name, lift := range map[string]func(f *fleet){
+		"a pull request": func(f *fleet) {
+			f.open(2, map[string]string{"clusters/prod.yaml": document("prod"), "infra/prod/main.tf": module("three")})
+			f.executeAll(good)
+			if comment := f.forge.comment(2); !strings.Contains(comment, "or a merge that is not applied yet") {
+				t.Errorf("before the merge its comment does not say it:\n%s", comment)
+			}
+			f.merge(2, byMerge)
+		},
+		"a push": func(f *fleet) {
+			f.repo.Commit(master, "push", map[string]string{"clusters/prod.yaml": document("prod")})
+			f.look()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, twoClusters())
+			f.adopt()
+			f.open(1, map[string]string{"clusters/prod.yaml": document("prod", "apply: {requires: [approved]}"), "infra/prod/main.tf": module("two")})
+			f.executeAll(good)
+			f.merge(1, byMerge)
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNotApproved {
+				t.Fatalf("it waits for %q: %v", rec.Waiting, f.runs("prod"))
+			}
+			lift(f)
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Waiting != holdfast.ReasonNotApproved || !strings.Contains(rec.WaitingDetail, "a merge that is not applied yet") {
+				t.Fatalf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+			f.command(1, "alice", "/holdfast approve")
+			if name == "a pull request" {
+				f.command(2, "alice", "/holdfast approve")
+			}
+			f.executeAll(good)
+			if rec := f.cluster("prod"); rec.Waiting != "" || rec.Applied.SourceDigest != rec.Desired.SourceDigest {
+				t.Errorf("it waits for %q (%s): %v", rec.Waiting, rec.WaitingDetail, f.runs("prod"))
+			}
+		})
+	}
+}
+
 // A pull request that takes away a condition and does nothing else is applied by nobody,
 // and meets none: the next one still has to, as has one that a plan without changes
 // makes part of what is applied.

@@ -29,6 +29,11 @@ func (l *Loop) Foresee(
 		return in, nil, err
 	}
 	in.Last = decision.LastApplied(rec, branch)
+	if rec.Name != "" && toApply(decision.Input{Cluster: rec, Runs: branch, Last: in.Last}) {
+		if in.Merges, err = l.observer.merges(ctx, rec, branch, l.observer.reviewed); err != nil {
+			return in, nil, err
+		}
+	}
 	if !c.Removed {
 		err = l.observer.observeProposal(ctx, &in)
 		return in, branch, err

@@ -53,7 +53,7 @@ func (o *observer) asked(ctx context.Context, pr holdfast.PullRequestRecord) (ho
 // newest, which is applied if a person has asked for that, or where nothing was reviewed.
 func (o *observer) judged(newest holdfast.Run, stands standing) mergeLook {
 	return func(
-		ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
+		ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run, merged []holdfast.Applied,
 	) (decision.Merge, error) {
 		runs, err := history.PullRequest(ctx, o.opts.Store, pr.PullRequestRef, rec.Name)
 		if err != nil {
@@ -63,7 +63,8 @@ func (o *observer) judged(newest holdfast.Run, stands standing) mergeLook {
 		if !found {
 			plan = newest // what a person may be asked about
 		}
-		requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, branch))
+		others := slices.Concat(merged, []holdfast.Applied{rec.Applied, decision.LastApplied(rec, branch)})
+		requires, lifted := decision.Required(rec.Desired.Document, others...)
 		if len(requires) == 0 {
 			return m, nil
 		}
@@ -72,7 +73,8 @@ func (o *observer) judged(newest holdfast.Run, stands standing) mergeLook {
 		}
 		all, terms := slices.Concat(runs, branch), gate.Terms{
 			Cluster: rec.Name, Requires: requires, Lifted: lifted,
-			Details: decision.Terms(rec.Desired.Document, rec.Applied, decision.LastApplied(rec, branch)),
+			Details: decision.Terms(rec.Desired.Document, others...),
+			Now:     o.opts.Now(),
 		}
 		m.Met, m.Missing, m.Unknown = met(gate.Of(pr, terms, plan, all))
 		m.NewestMet, m.NewestMissing, m.NewestUnknown = m.Met, m.Missing, m.Unknown
@@ -95,7 +97,7 @@ func met(gates []holdfast.Gate) (names []string, missing map[string]string, unkn
 			unknown = append(unknown, g.Name)
 		}
 		if g.Lifted {
-			missing[g.Name] += "; the document no longer requires it, but the last applied version does"
+			missing[g.Name] += "; the document no longer requires it, but the last applied version does, or a merge that is not applied yet"
 		}
 	}
 	return names, missing, unknown
@@ -109,14 +111,35 @@ func (o *observer) barred(ctx context.Context, in decision.Input, run holdfast.R
 		return "", nil
 	}
 	rec := in.Cluster
-	if requires, _ := decision.Required(rec.Desired.Document, rec.Applied, in.Last); len(requires) == 0 || !toApply(in) {
-		return "", nil
+	if asked, err := o.asks(ctx, in, run); err != nil || !asked || !toApply(in) {
+		return "", err
 	}
 	plan, shown := planOf(run, in.Runs)
 	if in.Merges, err = o.merges(ctx, rec, in.Runs, o.judged(plan, recorded)); err != nil {
 		return "", err
 	}
 	return decision.Barred(in, shown), nil
+}
+
+// asks reports whether a queued run has to meet any condition: those of the cluster, or those
+// that one of its merges had.
+func (o *observer) asks(ctx context.Context, in decision.Input, run holdfast.Run) (bool, error) {
+	if requires, _ := decision.Required(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last); len(requires) > 0 {
+		return true, nil
+	}
+	for _, review := range run.Reviews {
+		if review.PullRequest.IsZero() {
+			continue
+		}
+		pr, err := o.opts.Store.PullRequest(ctx, review.PullRequest)
+		if err != nil && !errors.Is(err, holdfast.ErrNotFound) {
+			return false, fmt.Errorf("read pull request %s: %w", review.PullRequest, err)
+		}
+		if err == nil && len(asksOf(pr, run.Cluster).Requires) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // planOf is the plan of a tracked branch that a queued run has to match, if a person has seen

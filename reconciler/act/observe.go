@@ -182,7 +182,7 @@ func (o *observer) merges(ctx context.Context, rec holdfast.ClusterRecord, branc
 		return nil, nil
 	}
 	used := usedReviews(branch)
-	var out []decision.Merge
+	var pending []holdfast.PullRequestRecord
 	err := history.Merges(ctx, o.opts.Store, repo, rec.Name, func(pr holdfast.PullRequestRecord) (bool, error) {
 		if used[pr.PullRequestRef] {
 			return true, nil
@@ -194,11 +194,34 @@ func (o *observer) merges(ctx context.Context, rec holdfast.ClusterRecord, branc
 		if done, err := o.merged(ctx, pr, rec.Applied.Revision); err != nil || done {
 			return done, err
 		}
-		merge, err := look(ctx, pr, rec, branch)
-		out = append(out, merge)
-		return false, err
+		pending = append(pending, pr)
+		return false, nil
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	asks := make([]decision.Merge, len(pending))
+	for i, pr := range pending {
+		asks[i] = decision.Merge{Review: holdfast.Review{PullRequest: pr.PullRequestRef}, Asks: asksOf(pr, rec.Name)}
+	}
+	out := make([]decision.Merge, len(pending))
+	for i, pr := range pending {
+		if out[i], err = look(ctx, pr, rec, branch, decision.Merged(asks)); err != nil {
+			return nil, err
+		}
+		out[i].Asks = asks[i].Asks
+	}
+	return out, nil
+}
+
+// asksOf are the conditions that the document of a cluster had when a pull request was merged.
+func asksOf(pr holdfast.PullRequestRecord, cluster string) holdfast.ApplySettings {
+	for _, c := range pr.Clusters {
+		if c.Name == cluster && !c.Sample {
+			return c.Document.Apply
+		}
+	}
+	return holdfast.ApplySettings{}
 }
 
 // merged reports whether the merge of a pull request is part of a revision.
@@ -230,14 +253,14 @@ func usedReviews(branch []holdfast.Run) map[holdfast.PullRequestRef]bool {
 }
 
 // mergeLook says of a merged pull request what it means for a cluster, whose newest runs
-// of the tracked branch it is given.
+// of the tracked branch it is given, and the documents of all merges that are not applied yet.
 type mergeLook func(
-	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
+	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run, merged []holdfast.Applied,
 ) (decision.Merge, error)
 
 // reviewed finds the plan of a merged pull request that was reviewed.
 func (o *observer) reviewed(
-	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run,
+	ctx context.Context, pr holdfast.PullRequestRecord, rec holdfast.ClusterRecord, branch []holdfast.Run, _ []holdfast.Applied,
 ) (decision.Merge, error) {
 	runs, err := history.PullRequest(ctx, o.opts.Store, pr.PullRequestRef, rec.Name)
 	m, _, _ := mergeOf(pr, rec, runs, branch)

@@ -47,7 +47,7 @@ func (h *Handler) applyFor(ctx context.Context, c holdfast.Command, t target) (s
 	case queuedBefore(c, t, run):
 		return "apply queued", nil
 	}
-	ask := decision.Ask{Verb: holdfast.VerbApply, Actor: c.Author}
+	ask := decision.Ask{Verb: holdfast.VerbApply, Actor: c.Author, Person: c.Person}
 	if t.pr != nil {
 		ask.PullRequest, ask.Removes = t.pr.PullRequestRef, slices.ContainsFunc(t.pr.Clusters, decision.Removes(t.cluster))
 	}

@@ -1,6 +1,7 @@
 package decision_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,97 @@ func TestDecideHoldsStoredPlansToTheConditions(t *testing.T) {
 				t.Errorf("Decide() (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// asksAs is a person's word, of somebody.
+func asksAs(actor, run string) func(*decision.Input) {
+	return func(in *decision.Input) { in.Ask = &decision.Ask{Verb: holdfast.VerbApply, Actor: actor, Run: run} }
+}
+
+// costs limits what an apply may add a month.
+func costs(most holdfast.Amount, by ...string) func(*decision.Input) {
+	return func(in *decision.Input) {
+		settings := &in.Cluster.Desired.Document.Apply
+		settings.Requires = append(settings.Requires, holdfast.GateCost)
+		settings.Terms.Costs = []holdfast.CostTerms{{MaxIncrease: most, Currency: "USD", ApprovedBy: by}}
+	}
+}
+
+// adds is what a plan adds a month.
+func adds(amount holdfast.Amount) func(*holdfast.Run) {
+	return func(run *holdfast.Run) {
+		run.Cost = &holdfast.Cost{Totals: []holdfast.CostTotal{{Currency: "USD", Change: holdfast.AmountRange{Low: amount, High: amount}}}}
+	}
+}
+
+// deniedBy is what a policy has against a plan, and whether a document waives it.
+func deniedBy(policy, until string) func(*holdfast.Run) {
+	return func(run *holdfast.Run) {
+		run.Policies = &holdfast.PolicyReport{Results: []holdfast.PolicyResult{{Policy: policy, Severity: holdfast.PolicyDeny, Message: "no"}}}
+		if until != "" {
+			run.PolicyWaivers = []holdfast.PolicyWaiver{{Waiver: holdfast.Waiver{Waives: policy}, By: "ann", Until: until}}
+		}
+	}
+}
+
+// One person's word is the approval of what was pushed past all pull requests, or of what reverts
+// drift. It opens no limit of the cost, no policy, and no condition that asks for several people.
+func TestOneWordOpensNotEveryCondition(t *testing.T) {
+	t.Parallel()
+	pushed := func(of func(*holdfast.Run), with ...func(*decision.Input)) decision.Input {
+		return onBranch(append([]func(*decision.Input){runs(ran("run-2", plan, holdfast.RunPlanned, of)), asksAs("alice", "run-2")}, with...)...)
+	}
+	drifted := func(of func(*holdfast.Run), with ...func(*decision.Input)) decision.Input {
+		return asApplied(append([]func(*decision.Input){check(of), asksAs("alice", "run-1")}, with...)...)
+	}
+	people := func(terms holdfast.GateTerms, name string) func(*decision.Input) {
+		return func(in *decision.Input) {
+			in.Cluster.Desired.Document.Apply.Requires, in.Cluster.Desired.Document.Apply.Terms = []string{name}, terms
+		}
+	}
+	removes := func(in *decision.Input) {
+		in.Cluster.Desired.Removed, in.Removals, in.Fleet = true, 1, 10
+		in.Runs[0].SourceDigest, in.Runs[0].Destroy = destroyDigest, true
+	}
+	for name, c := range map[string]struct {
+		in   decision.Input
+		want holdfast.Reason // empty: it is applied
+	}{
+		"a push that costs too much":            {pushed(adds("7"), costs("5")), holdfast.ReasonCostExceeded},
+		"by whom the limit names":               {pushed(adds("7"), costs("5", "bob", "Alice")), ""},
+		"by who calls himself so":               {pushed(adds("7"), costs("5", "alice"), func(in *decision.Input) { in.Ask.Person = true }), holdfast.ReasonCostExceeded},
+		"a push that costs less":                {pushed(adds("3"), costs("5")), ""},
+		"a push whose cost is not known":        {pushed(func(*holdfast.Run) {}, costs("5")), holdfast.ReasonCostUnknown},
+		"a push that several have to approve":   {pushed(adds("3"), people(holdfast.GateTerms{Approvals: 2}, holdfast.GateApproved)), holdfast.ReasonNotApproved},
+		"a push that one has to approve":        {pushed(adds("3"), people(holdfast.GateTerms{Approvals: 1}, holdfast.GateApproved)), ""},
+		"a push that several would destroy":     {pushed(adds("3"), people(holdfast.GateTerms{Destroys: 2}, holdfast.GateDestroy), removes), holdfast.ReasonNotApproved},
+		"a push that destroys nothing":          {pushed(adds("3"), people(holdfast.GateTerms{Destroys: 2}, holdfast.GateDestroy)), ""},
+		"a push that a policy denies":           {pushed(deniedBy("few", ""), requires(holdfast.GatePolicy)), holdfast.ReasonPolicyDenied},
+		"a push, and the policy is waived":      {pushed(deniedBy("few", "2099-01-01"), requires(holdfast.GatePolicy)), ""},
+		"a push, and the waiver is over":        {pushed(deniedBy("few", "2026-02-28"), requires(holdfast.GatePolicy)), holdfast.ReasonPolicyDenied},
+		"drift that costs too much":             {drifted(adds("7"), costs("5")), holdfast.ReasonCostExceeded},
+		"drift, by whom the limit names":        {drifted(adds("7"), costs("5", "alice")), ""},
+		"drift that costs less":                 {drifted(adds("3"), costs("5")), ""},
+		"drift that a policy has revert denied": {drifted(deniedBy("few", ""), requires(holdfast.GatePolicy)), holdfast.ReasonPolicyDenied},
+		"drift, of what several have approved":  {drifted(adds("3"), people(holdfast.GateTerms{Approvals: 2}, holdfast.GateApproved)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := decision.Decide(c.in)
+			if c.want == "" && got.Action != decision.ActionApply || c.want != "" && (got.Action != decision.ActionRefuse || got.Reason != c.want) {
+				t.Errorf("got %+v, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Who is asked for a word on a push reads what it does not open.
+func TestAPushSaysWhatBarsIt(t *testing.T) {
+	t.Parallel()
+	got := decision.Decide(onBranch(runs(ran("run-2", plan, holdfast.RunPlanned, adds("7"))), costs("5")))
+	if got.Action != decision.ActionWait || !strings.Contains(got.Detail, "it adds +7.00 USD a month, and at most 5.00 USD more a month") {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -105,6 +105,9 @@ type Unsaved struct {
 type Merge struct {
 	Review holdfast.Review // Run is empty if no plan of the merged head was posted before the merge
 	At     time.Time       // of the merge, as the forge says
+	// Asks are the conditions that the document had when it was merged. A later change does
+	// not take them from what was merged with them.
+	Asks holdfast.ApplySettings
 	// Met are the names of the conditions of apply.requires that are met: one that is
 	// not among them is not.
 	Met []string
@@ -123,6 +126,8 @@ type Merge struct {
 type Ask struct {
 	Verb  holdfast.Verb // plan, apply or cancel
 	Actor string
+	// Person: Actor is a name that an identity provider gives: it is nobody whom a condition names.
+	Person bool
 	// Run is the plan that the person has seen, which an apply has to match; empty
 	// if none was shown.
 	Run string
@@ -138,6 +143,14 @@ type Ask struct {
 
 // bound reports whether the word is about one plan, and no other that waits as well.
 func (a Ask) bound() bool { return a.Seen != nil || !a.PullRequest.IsZero() }
+
+// named is who of those that conditions name has given the word; empty if nobody of them has.
+func (a Ask) named() string {
+	if a.Person {
+		return ""
+	}
+	return a.Actor
+}
 
 // Action is what to do next.
 type Action string
@@ -219,6 +232,7 @@ var pullRequestRules = []rule{
 	pendingPlan,
 	stalePlan,
 	endedPlan,
+	waiverEnds,
 }
 
 var branchRules = []rule{

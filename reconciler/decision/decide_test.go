@@ -178,6 +178,15 @@ type situation struct {
 	want decision.Decision
 }
 
+// waivedUntil are documents that waived a policy when the plan was made, with their last days.
+func waivedUntil(days ...string) func(*holdfast.Run) {
+	return func(run *holdfast.Run) {
+		for _, day := range days {
+			run.PolicyWaivers = append(run.PolicyWaivers, holdfast.PolicyWaiver{Until: day})
+		}
+	}
+}
+
 func none(reason holdfast.Reason, cancel ...string) decision.Decision {
 	return decision.Decision{Action: decision.ActionNone, Reason: reason, Cancel: cancel}
 }
@@ -248,6 +257,17 @@ func pullRequestSituations() map[string]situation {
 			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, func(run *holdfast.Run) { run.PoliciesGiven = "sha256:new" })),
 				func(in *decision.Input) { in.Policies = "sha256:new" }),
 			none(holdfast.ReasonUpToDate),
+		},
+		"planned with a waiver that ends next month": {
+			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, waivedUntil("2026-03-31")))),
+			act(decision.ActionNone, holdfast.ReasonUpToDate, func(d *decision.Decision) { d.After = 24*24*time.Hour - 12*time.Hour }),
+		},
+		"planned with a waiver that ends today": {
+			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, waivedUntil("2026-03-31", "2026-03-01")))),
+			act(decision.ActionNone, holdfast.ReasonUpToDate, func(d *decision.Decision) { d.After = 12 * time.Hour }),
+		},
+		"planned with a waiver that has ended": {
+			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, waivedUntil("2026-02-28", "")))), none(holdfast.ReasonUpToDate),
 		},
 		"planned with policies that cannot be read now": {
 			atPullRequest(runs(ran("run-1", plan, holdfast.RunPlanned, func(run *holdfast.Run) { run.PoliciesGiven = "sha256:old" }))),

@@ -30,11 +30,22 @@ func judgedBy(merges []Merge, name string) []Merge {
 	return merges
 }
 
+// Merged are the documents of merges that are not applied yet, as far as they are conditions for
+// an apply: as Required and Terms take those that were applied. Their windows are not among
+// them: some never open, and could not be changed otherwise.
+func Merged(merges []Merge) (out []holdfast.Applied) {
+	for _, m := range merges {
+		asks := holdfast.ApplySettings{Requires: m.Asks.Requires, Terms: m.Asks.Terms}
+		out = append(out, holdfast.Applied{Run: m.Review.PullRequest.String(), Document: holdfast.Cluster{Apply: asks}})
+	}
+	return out
+}
+
 // barred is a condition of the apply that one of its merges does not meet, and what is
 // missing; empty if each meets all. That another pull request is approved says nothing of
 // this one.
 func barred(in Input, of byPlan) (reason holdfast.Reason, detail string) {
-	required, _ := Required(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last)
+	required, _ := Required(in.Cluster.Desired.Document, append(Merged(in.Merges), in.Cluster.Applied, in.Last)...)
 	for _, name := range holdfast.GateNames() {
 		if !slices.Contains(required, name) {
 			continue
@@ -72,6 +83,62 @@ func Barred(in Input, shown bool) holdfast.Reason {
 	return reason
 }
 
+// unmerged is which of the conditions a plan does not meet that a person wants applied without
+// a merge: a direct push, whose only approval is that person's word, or what reverts drift. Of
+// a condition that one person meets that word is enough. Actor is empty if nobody has asked yet.
+func unmerged(in Input, plan holdfast.Run, actor string) (reason holdfast.Reason, detail string) {
+	required, _ := Required(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last)
+	terms := Terms(in.Cluster.Desired.Document, in.Cluster.Applied, in.Last)
+	reverts := AsGitSays(in)
+	for _, name := range holdfast.GateNames() {
+		if !slices.Contains(required, name) {
+			continue
+		}
+		switch name {
+		case holdfast.GateApproved:
+			if terms.Approvals > 1 && !reverts {
+				return holdfast.GateReason(name), tooFew(terms.Approvals)
+			}
+		case holdfast.GateDestroy:
+			if terms.Destroys > 1 && plan.Destroys() {
+				return holdfast.GateReason(name), tooFew(terms.Destroys)
+			}
+		case holdfast.GatePolicy: // of a plan without policies, the agent sees to it
+			if plan.Policies != nil && plan.Policies.Denies() && plan.Policies.DeniesBut(plan.WaivedByDocuments(in.Now)) {
+				return holdfast.GateReason(name), ""
+			}
+		case holdfast.GateCost:
+			if breach, unknown := beyondCost(terms.Costs, plan, actor); unknown {
+				return holdfast.GateUnknown(name), breach
+			} else if breach != "" {
+				return holdfast.GateReason(name), breach
+			}
+		}
+	}
+	return "", ""
+}
+
+// tooFew says why one person's word is not enough.
+func tooFew(wanted int) string {
+	return fmt.Sprintf("%d people have to approve it, and there is no pull request that they could approve: make the change in one", wanted)
+}
+
+// beyondCost says why what a plan costs is not within all limits; empty if it is, or if actor is
+// one of those who may let it pass. Actor is empty if nobody has asked.
+func beyondCost(limits []holdfast.CostTerms, plan holdfast.Run, actor string) (breach string, unknown bool) {
+	if len(limits) == 0 { // it was asked for by its name alone
+		return "the condition has no limit", true
+	}
+	for _, limit := range limits {
+		breach, unknown = limit.Breach(plan.Cost)
+		mayPass := func(name string) bool { return actor != "" && strings.EqualFold(name, actor) }
+		if breach != "" && !slices.ContainsFunc(limit.ApprovedBy, mayPass) {
+			return breach, unknown
+		}
+	}
+	return "", false
+}
+
 // withConditions adds to a plan that waits for a person what else it has to wait for:
 // whoever may approve it approves what is shown now.
 func withConditions(in Input, d Decision) Decision {
@@ -81,6 +148,9 @@ func withConditions(in Input, d Decision) Decision {
 		return d
 	}
 	reason, detail := barred(in, ofNewest)
+	if len(in.Merges) == 0 {
+		reason, detail = unmerged(in, last, "")
+	}
 	if reason == "" {
 		return d
 	}

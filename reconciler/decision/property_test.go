@@ -134,6 +134,9 @@ func neverApplied(in decision.Input, d decision.Decision) string {
 			plan.SourceDigest != want || plan.StateSerial != in.Cluster.StateSerial || d.Actor == "" {
 			return "applies another plan than the newest, as it was seen"
 		}
+		if decision.AsGitSays(in) { // drift is reverted, which is of no merge
+			return ""
+		}
 		return unmet(in, func(m decision.Merge) []string { return m.NewestMet })
 	case !isReviewed:
 		return "applies what nobody has seen"
@@ -236,11 +239,12 @@ func newestReviewed(in decision.Input) decision.Merge {
 }
 
 // asksFor reports whether the desired document asks for a condition, or the one that was
-// last applied, or begun.
+// last applied, or begun, or one of a merge.
 func asksFor(in decision.Input, name string) bool {
 	return slices.Contains(in.Cluster.Desired.Document.Apply.Requires, name) ||
 		slices.Contains(in.Cluster.Applied.Document.Apply.Requires, name) ||
-		slices.Contains(in.Last.Document.Apply.Requires, name)
+		slices.Contains(in.Last.Document.Apply.Requires, name) ||
+		slices.ContainsFunc(in.Merges, func(m decision.Merge) bool { return slices.Contains(m.Asks.Requires, name) })
 }
 
 func failedOf(in decision.Input) *holdfast.Run {
@@ -321,6 +325,9 @@ func draw(rnd *rand.Rand) decision.Input {
 	for i := range rnd.IntN(3) {
 		merge := decision.Merge{
 			Review: holdfast.Review{PullRequest: holdfast.PullRequestRef{Repo: onePR.Repo, Number: 2 - i}, Run: pick(rnd, "", "run-1", "run-1", "run-7")},
+		}
+		if chance(10) {
+			merge.Asks.Requires = []string{pick(rnd, holdfast.GateNames()...)}
 		}
 		for _, name := range holdfast.GateNames() {
 			if chance(65) {

@@ -131,7 +131,11 @@ func approvedApply(in Input) (Decision, bool) {
 	case mine:
 		// Having seen a plan does not mean having approved it, or the merges that are in
 		// it.
-		if reason, detail := barred(in, ofNewest); reason != "" {
+		reason, detail := barred(in, ofNewest)
+		if len(in.Merges) == 0 {
+			reason, detail = unmerged(in, *newest, in.Ask.named())
+		}
+		if reason != "" {
 			return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
 		}
 		apply.Shown = newest.ID

@@ -121,9 +121,11 @@ func revertApproved(in Input) (Decision, bool) {
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonPlanMoved}, true
 	case seen.StateSerial != in.Cluster.StateSerial:
 		return Decision{Action: ActionRefuse, Reason: holdfast.ReasonStateMoved}, true
-	default:
-		return Decision{Action: ActionApply, Reason: holdfast.ReasonApproved, Shown: seen.ID, Actor: asked.Actor}, true
 	}
+	if reason, detail := unmerged(in, seen, asked.named()); reason != "" {
+		return Decision{Action: ActionRefuse, Reason: reason, Detail: detail}, true
+	}
+	return Decision{Action: ActionApply, Reason: holdfast.ReasonApproved, Shown: seen.ID, Actor: asked.Actor}, true
 }
 
 // heldDrift is why drift is not reverted automatically.
@@ -138,27 +140,19 @@ func heldDrift(in Input) (Decision, bool) {
 	return held, held.Detail != ""
 }
 
-// beyondCost reports whether what a check has planned is not within the limits of the cost.
-func beyondCost(in Input) bool {
-	limits := Terms(in.Cluster.Desired.Document, in.Cluster.Applied).Costs
-	return len(limits) == 0 || slices.ContainsFunc(limits, func(limit holdfast.CostTerms) bool {
-		breach, _ := limit.Breach(in.Drift.Cost)
-		return breach != ""
-	})
-}
-
 // needsPerson is why drift may not be reverted without a person's consent; empty if it
 // may.
 func needsPerson(in Input) string {
 	required, lifted := Required(in.Cluster.Desired.Document, in.Cluster.Applied)
+	beyond, _ := beyondCost(Terms(in.Cluster.Desired.Document, in.Cluster.Applied).Costs, *in.Drift, "")
 	switch drift := in.Cluster.Drift; {
 	case slices.Contains(lifted, holdfast.GateApproved):
 		return "applies of this cluster need an approval: the document no longer requires it, but the last applied version does"
 	case slices.Contains(required, holdfast.GateApproved):
 		return "applies of this cluster need an approval"
-	case slices.Contains(required, holdfast.GatePolicy) && (in.Drift.Policies == nil || in.Drift.Policies.Denies()):
+	case slices.Contains(required, holdfast.GatePolicy) && (in.Drift.Policies == nil || in.Drift.Policies.DeniesBut(in.Drift.WaivedByDocuments(in.Now))):
 		return "policies do not let the plan pass that reverts it"
-	case slices.Contains(required, holdfast.GateCost) && beyondCost(in):
+	case slices.Contains(required, holdfast.GateCost) && beyond != "":
 		return "reverting it costs more than it may, or nobody knows what it costs"
 	case drift.Destroys:
 		return "reverting it would destroy or replace something"

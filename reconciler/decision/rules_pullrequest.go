@@ -2,6 +2,7 @@ package decision
 
 import (
 	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -134,4 +135,18 @@ func endedPlan(in Input) (Decision, bool) {
 	default:
 		return Decision{}, false
 	}
+}
+
+// waiverEnds comes back when one of the documents that waive policies for the plan ends, or has
+// to say that it will: what is shown of the plan is another thing then.
+func waiverEnds(in Input) (Decision, bool) {
+	wait := time.Duration(0)
+	for _, w := range Newest(in.Runs).PolicyWaivers {
+		for _, at := range []time.Time{w.End().Add(-holdfast.WaiverNotice), w.End()} {
+			if left := at.Sub(in.Now); !w.End().IsZero() && left > 0 && (wait == 0 || left < wait) {
+				wait = left
+			}
+		}
+	}
+	return Decision{Action: ActionNone, Reason: holdfast.ReasonUpToDate, After: wait}, wait > 0
 }

@@ -4,6 +4,7 @@ package publish
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
@@ -31,15 +32,17 @@ func (v *viewer) Gates(ctx context.Context, pr holdfast.PullRequestRecord) (map[
 		if err != nil {
 			return nil, err
 		}
-		all[c.Name] = gatesOf(pr, c, []holdfast.Applied{in.Cluster.Applied, in.Last}, plans)
+		all[c.Name] = gatesOf(pr, c, append(decision.Merged(in.Merges), in.Cluster.Applied, in.Last), plans, v.opts.Settings.Now())
 	}
 	return all, nil
 }
 
 // gatesOf are those of a cluster in an open pull request, given what was applied last and
 // its plans.
-func gatesOf(pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster, last []holdfast.Applied, plans []holdfast.Run) []holdfast.Gate {
+func gatesOf(
+	pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster, last []holdfast.Applied, plans []holdfast.Run, now time.Time,
+) []holdfast.Gate {
 	requires, lifted := decision.Required(c.Document, last...)
-	terms := gate.Terms{Cluster: c.Name, Requires: requires, Lifted: lifted, Details: decision.Terms(c.Document, last...)}
+	terms := gate.Terms{Cluster: c.Name, Requires: requires, Lifted: lifted, Details: decision.Terms(c.Document, last...), Now: now}
 	return gate.Of(pr, terms, decision.Newest(plans), plans)
 }

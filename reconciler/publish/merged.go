@@ -209,10 +209,15 @@ func (v *viewer) viewConditions(
 	if err != nil {
 		return err
 	}
-	last := decision.LastApplied(rec, runs)
-	requires, lifted := decision.Required(rec.Desired.Document, rec.Applied, last)
-	details := decision.Terms(rec.Desired.Document, rec.Applied, last)
-	rc.Gates = gate.Of(pr, gate.Terms{Cluster: rec.Name, Requires: requires, Lifted: lifted, Details: details}, *rc.Apply, slices.Concat(plans, runs))
+	in, _, err := v.opts.Fleet.Foresee(ctx, pr, holdfast.PullRequestCluster{Name: rc.Name})
+	if err != nil {
+		return err
+	}
+	others := append(decision.Merged(in.Merges), rec.Applied, decision.LastApplied(rec, runs))
+	requires, lifted := decision.Required(rec.Desired.Document, others...)
+	rc.Gates = gate.Of(pr, gate.Terms{
+		Cluster: rec.Name, Requires: requires, Lifted: lifted, Details: decision.Terms(rec.Desired.Document, others...), Now: v.opts.Settings.Now(),
+	}, *rc.Apply, slices.Concat(plans, runs))
 	return nil
 }
 

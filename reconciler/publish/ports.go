@@ -167,7 +167,8 @@ type Labeler interface {
 type Fleet interface {
 	// Foresee gathers what the merge of an open pull request would have to wait
 	// for in one of its clusters: of one that it removes the last apply, those that
-	// depend on it, and how many are removed; of another one its parents. Branch are
+	// depend on it, and how many are removed; of another one its parents; of each the
+	// merges that are not applied yet, without how they stand. Branch are
 	// the newest runs of its tracked branch, as history.Branch returns them.
 	Foresee(ctx context.Context, pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster) (in decision.Input, branch []holdfast.Run, err error)
 	// CapWait is why no run of a cluster is handed out now, because of its provider or

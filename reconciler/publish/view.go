@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/cost"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
+	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/report"
 	"github.com/holdfast-dev/holdfast/rollout"
@@ -41,7 +42,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 			return view, false, err
 		}
 		if own != nil {
-			rc.Gates = gatesOf(pr, c, own.last, plans)
+			rc.Gates = gatesOf(pr, c, own.last, plans, view.Now)
 		}
 		if why := v.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)
@@ -55,12 +56,21 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 				return view, false, err
 			}
 		}
+		rc.Waived = waivedIn(pr, rc, plans, view.Now)
 		settled = settled && settledCluster(pr, c, rc)
 		view.Clusters = append(view.Clusters, rc)
 	}
 	var err error
 	view.Impacts, err = v.viewImpacts(ctx, pr)
 	return view, settled, err
+}
+
+// waivedIn are the policies that do not count for the plan of a cluster that is shown.
+func waivedIn(pr holdfast.PullRequestRecord, rc report.Cluster, plans []holdfast.Run, now time.Time) []string {
+	if plan := rc.Planned(); plan != nil {
+		return gate.WaivedIn(pr, rc.Name, *plan, plans, now)
+	}
+	return nil
 }
 
 // viewImpacts shows what changes of templates would do; their samples are among
@@ -159,7 +169,7 @@ var unplannable = []holdfast.Reason{holdfast.ReasonProtected, holdfast.ReasonNev
 type onRecord struct {
 	cluster holdfast.ClusterRecord // without a name: there is none
 	branch  []holdfast.Run         // the newest of its tracked branch
-	last    []holdfast.Applied     // what was last applied of it, and begun
+	last    []holdfast.Applied     // what was last applied of it, and begun, and merges that wait
 }
 
 // viewRelated says of a cluster that a pull request removes why it would not be
@@ -175,7 +185,7 @@ func (v *viewer) viewRelated(
 	if err != nil {
 		return nil, err
 	}
-	own := &onRecord{cluster: in.Cluster, branch: branch, last: []holdfast.Applied{in.Cluster.Applied, in.Last}}
+	own := &onRecord{cluster: in.Cluster, branch: branch, last: append(decision.Merged(in.Merges), in.Cluster.Applied, in.Last)}
 	rc.Document.Apply.Manual = slices.ContainsFunc(decision.Conditions(c.Document, own.last...), func(s holdfast.ApplySettings) bool { return s.Manual })
 	if in.Unsaved != nil {
 		rc.Waiting, rc.WaitingDetail = holdfast.ReasonStateUnsaved, in.Unsaved.Detail
