@@ -14,6 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages/call"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 // tabsOfCluster are the parts of a cluster's page, each with its own address.
@@ -24,26 +26,26 @@ var tabsOfCluster = []struct{ key, label string }{
 func (v *visit) cluster() (console.View, error) {
 	name := v.r.PathValue("name")
 	var c v1.Cluster
-	if err := v.get("/clusters/"+url.PathEscape(name), nil, &c); err != nil {
+	if err := v.Get("/clusters/"+url.PathEscape(name), nil, &c); err != nil {
 		return nil, err
 	}
 	v.frame.Title, v.frame.Here = c.Name, "c"
 	v.frame.Crumbs = []console.Link{{Text: "Fleet", Href: "/"}}
-	doc := documentOf(c)
+	doc := words.DocumentOf(c)
 	if doc.Project != "" {
-		v.frame.Crumbs = append(v.frame.Crumbs, console.Link{Text: doc.Project, Href: with("/", url.Values{"project": {doc.Project}})})
+		v.frame.Crumbs = append(v.frame.Crumbs, console.Link{Text: doc.Project, Href: words.With("/", url.Values{"project": {doc.Project}})})
 	}
 	v.frame.Crumbs = append(v.frame.Crumbs, console.Link{Text: c.Name})
-	planned, err := v.plannedRun(c)
+	planned, err := v.visitor().PlannedRun(c)
 	if err != nil {
 		return nil, err
 	}
 	view := console.ClusterView{
 		Name: c.Name, Phase: phaseState(c.Phase), Summary: clusterSummary(c, doc), Alerts: v.clusterAlerts(c, doc.Project, planned),
-		Acts: v.clusterActs(c, doc.Project, planned), Tab: "overview",
+		Acts: v.visitor().ClusterActs(c, doc.Project, planned), Tab: "overview",
 	}
-	if v.may(access.Propose, doc.Project) && c.Deletion == nil && c.Desired.Document.Template != nil && c.Desired.Document.Template.Version != "" {
-		view.Change = clusterHref(c.Name) + "/change"
+	if v.visitor().May(access.Propose, doc.Project) && c.Deletion == nil && c.Desired.Document.Template != nil && c.Desired.Document.Template.Version != "" {
+		view.Change = words.ClusterHref(c.Name) + "/change"
 	}
 	for _, tab := range tabsOfCluster {
 		if tab.key == v.r.URL.Query().Get("tab") {
@@ -51,9 +53,9 @@ func (v *visit) cluster() (console.View, error) {
 		}
 	}
 	for _, tab := range tabsOfCluster {
-		href := with(clusterHref(c.Name), url.Values{"tab": {tab.key}})
+		href := words.With(words.ClusterHref(c.Name), url.Values{"tab": {tab.key}})
 		if tab.key == "overview" {
-			href = clusterHref(c.Name)
+			href = words.ClusterHref(c.Name)
 		}
 		option := console.Option{Label: tab.label, Href: href, On: tab.key == view.Tab}
 		if tab.key == "drift" {
@@ -68,18 +70,10 @@ func (v *visit) cluster() (console.View, error) {
 	return view, fill(&view, c)
 }
 
-// documentOf is what defines a cluster: what is desired, or what was applied last.
-func documentOf(c v1.Cluster) v1.Document {
-	if c.Desired.Document.Name == "" {
-		return c.Applied.Document
-	}
-	return c.Desired.Document
-}
-
 func clusterSummary(c v1.Cluster, doc v1.Document) []console.Fact {
 	var facts []console.Fact
 	for _, f := range []console.Fact{
-		{Name: "environment", Value: doc.Environment, Href: with("/", url.Values{"environment": {doc.Environment}})},
+		{Name: "environment", Value: doc.Environment, Href: words.With("/", url.Values{"environment": {doc.Environment}})},
 		{Name: "provider", Value: strings.TrimSpace(doc.Provider + " " + doc.Region)},
 		{Name: "template", Value: templateOf(doc), Mono: true},
 		{Name: "repository", Value: c.Owner},
@@ -108,12 +102,12 @@ func templateOf(doc v1.Document) string {
 func (v *visit) clusterAlerts(c v1.Cluster, project string, planned v1.Run) []console.Alert {
 	var alerts []console.Alert
 	if d := c.Deletion; d != nil {
-		alert := console.Alert{Tone: "info", Title: sentence(reasonWords(d.Reason, ""))}
+		alert := console.Alert{Tone: "info", Title: words.Sentence(reasonWords(d.Reason, ""))}
 		if d.To != "" {
-			alert.Why, alert.Action = "It was renamed to "+d.To+".", console.Action{Label: "Open", Href: clusterHref(d.To)}
+			alert.Why, alert.Action = "It was renamed to "+d.To+".", console.Action{Label: "Open", Href: words.ClusterHref(d.To)}
 		}
 		if d.Run != "" {
-			alert.Action = console.Action{Label: "See the destroy", Href: runHref(d.Run)}
+			alert.Action = console.Action{Label: "See the destroy", Href: words.RunHref(d.Run)}
 		}
 		alerts = append(alerts, alert)
 	}
@@ -124,22 +118,22 @@ func (v *visit) clusterAlerts(c v1.Cluster, project string, planned v1.Run) []co
 		})
 	}
 	for _, fault := range c.Desired.Faults {
-		alerts = append(alerts, console.Alert{Tone: "bad", Title: sentence(fault.Message), Why: faultPlace(fault), Hint: sentence(unquoted(fault.Hint))})
+		alerts = append(alerts, console.Alert{Tone: "bad", Title: words.Sentence(fault.Message), Why: faultPlace(fault), Hint: words.Sentence(words.Unquoted(fault.Hint))})
 	}
 	if c.Suspended {
 		why := "by " + cmp.Or(c.SuspendedBy, "somebody")
 		if c.SuspendReason != "" {
 			why += ": " + c.SuspendReason
 		}
-		alert := console.Alert{Tone: "warn", Title: "Suspended: no runs start", Why: sentence(why), Command: "holdfast resume " + c.Name}
-		if v.may(access.Suspend, project) {
-			alert.Acts = []console.Act{v.button("Resume", "resume", "cluster", c.Name)}
+		alert := console.Alert{Tone: "warn", Title: "Suspended: no runs start", Why: words.Sentence(why), Command: "holdfast resume " + c.Name}
+		if v.visitor().May(access.Suspend, project) {
+			alert.Acts = []console.Act{v.visitor().Button("Resume", "resume", "cluster", c.Name)}
 		}
 		alerts = append(alerts, alert)
 	}
 	if c.Waiting != "" && c.Waiting != holdfast.ReasonSuspended && len(c.Desired.Faults) == 0 {
 		alert := waitingAlert(c)
-		alert.Acts = v.helps(c, project, planned)
+		alert.Acts = v.visitor().Helps(c, project, planned)
 		alerts = append(alerts, alert)
 	}
 	if m := c.MayExist; m != nil {
@@ -157,7 +151,7 @@ func faultPlace(f v1.Fault) string {
 
 func waitingAlert(c v1.Cluster) console.Alert {
 	info := c.Waiting.Info()
-	alert := console.Alert{Tone: "info", Title: sentence(unquoted(info.Words)), Why: sentence(unquoted(c.WaitingDetail)), Hint: sentence(unquoted(info.Hint))}
+	alert := console.Alert{Tone: "info", Title: words.Sentence(words.Unquoted(info.Words)), Why: words.Sentence(words.Unquoted(c.WaitingDetail)), Hint: words.Sentence(words.Unquoted(info.Hint))}
 	if info.Effect == holdfast.Blocks {
 		alert.Tone = "warn"
 		alert.Command = c.Waiting.Command(c.Name)
@@ -166,7 +160,7 @@ func waitingAlert(c v1.Cluster) console.Alert {
 		alert.Tone = "bad"
 	}
 	if c.PlannedRun != "" {
-		alert.Action = console.Action{Label: "Review plan", Href: runHref(c.PlannedRun)}
+		alert.Action = console.Action{Label: "Review plan", Href: words.RunHref(c.PlannedRun)}
 	}
 	return alert
 }
@@ -204,18 +198,18 @@ func (v *visit) clusterOverview(view *console.ClusterView, c v1.Cluster) error {
 		}
 		step := console.TimeStep{Since: condition.Since}
 		step.State, step.What = conditionState(condition.Type, condition.Status)
-		step.Why = cmp.Or(unquoted(condition.Message), unquoted(condition.Reason.Info().Words))
+		step.Why = cmp.Or(words.Unquoted(condition.Message), words.Unquoted(condition.Reason.Info().Words))
 		view.Time = append(view.Time, step)
 	}
-	doc := documentOf(c)
+	doc := words.DocumentOf(c)
 	view.Facts, view.Applied, view.Variables = documentFacts(c, doc), appliedFacts(c), variables(doc.Variables)
-	runs, err := list[v1.Run](v.caller, "/runs", query("cluster", c.Name, "limit", "6"))
+	runs, err := call.List[v1.Run](v.API, "/runs", call.Query("cluster", c.Name, "limit", "6"))
 	if err != nil {
 		return err
 	}
 	view.Runs.Items = runRows(runs.Items, v.now)
 	var family v1.Family
-	if err := v.get("/clusters/"+url.PathEscape(c.Name)+"/family", nil, &family); err != nil {
+	if err := v.Get("/clusters/"+url.PathEscape(c.Name)+"/family", nil, &family); err != nil {
 		return err
 	}
 	view.Family = console.Family{Self: c.Name, Parents: nodes(family.Parents, 0), Dependents: nodes(family.Dependents, 0)}
@@ -226,7 +220,7 @@ func (v *visit) clusterOverview(view *console.ClusterView, c v1.Cluster) error {
 func nodes(relations []v1.Relation, depth int) []console.Node {
 	var out []console.Node
 	for _, r := range relations {
-		node := console.Node{Name: r.Name, Href: clusterHref(r.Name), State: phaseState(r.Phase), Depth: min(depth, 5)}
+		node := console.Node{Name: r.Name, Href: words.ClusterHref(r.Name), State: phaseState(r.Phase), Depth: min(depth, 5)}
 		switch {
 		case r.Phase == "":
 			node.State = console.State{Word: "does not exist", Icon: "alert", Tone: "bad"}
@@ -286,7 +280,7 @@ func appliedFacts(c v1.Cluster) []console.Fact {
 	}
 	facts := []console.Fact{
 		{Name: "When", At: a.At},
-		{Name: "Run", Value: a.Run, Href: runHref(a.Run), Mono: true},
+		{Name: "Run", Value: a.Run, Href: words.RunHref(a.Run), Mono: true},
 		{Name: "Revision", Value: a.Revision.Short(), Mono: true},
 		{Name: "Template", Value: a.Template, Mono: true},
 		{Name: "Engine", Value: strings.TrimSpace(a.EngineName + " " + a.EngineVersion)},
@@ -316,15 +310,15 @@ func variables(values map[string]any) []console.Attribute {
 }
 
 func (v *visit) clusterDrift(view *console.ClusterView, c v1.Cluster) error {
-	view.Drift = console.DriftView{State: driftState(c.Drift.Status), CheckedAt: c.Drift.CheckedAt, Due: c.Drift.Due, RunHref: runHref(c.Drift.Run)}
+	view.Drift = console.DriftView{State: driftState(c.Drift.Status), CheckedAt: c.Drift.CheckedAt, Due: c.Drift.Due, RunHref: words.RunHref(c.Drift.Run)}
 	if view.Drift.State.Word == "" {
 		view.Drift.State.Word = "not checked"
 	}
 	var found v1.DriftReport
-	err := v.get("/clusters/"+url.PathEscape(c.Name)+"/drift", nil, &found)
+	err := v.Get("/clusters/"+url.PathEscape(c.Name)+"/drift", nil, &found)
 	switch {
-	case is(err, http.StatusForbidden) || is(err, http.StatusNotFound):
-		view.Drift.Summary = sentence(err.Error()) + "."
+	case call.Is(err, http.StatusForbidden) || call.Is(err, http.StatusNotFound):
+		view.Drift.Summary = words.Sentence(err.Error()) + "."
 		return nil
 	case err != nil:
 		return err
@@ -332,8 +326,8 @@ func (v *visit) clusterDrift(view *console.ClusterView, c v1.Cluster) error {
 	switch {
 	case found.Failure != nil:
 		view.Alerts = append(view.Alerts, console.Alert{
-			Tone: "bad", Title: "The last drift check failed", Why: found.Failure.Summary, Hint: sentence(unquoted(found.Failure.Hint)), Output: found.Failure.Detail,
-			Action: console.Action{Label: "See the run", Href: runHref(found.State.Run)},
+			Tone: "bad", Title: "The last drift check failed", Why: found.Failure.Summary, Hint: words.Sentence(words.Unquoted(found.Failure.Hint)), Output: found.Failure.Detail,
+			Action: console.Action{Label: "See the run", Href: words.RunHref(found.State.Run)},
 		})
 		view.Drift.Summary = "It is not known whether the cluster has drifted."
 	case found.State.Status == "":
@@ -368,20 +362,20 @@ func driftChange(item v1.DriftItem, id string) console.Change {
 func (v *visit) clusterResources(view *console.ClusterView, c v1.Cluster) error {
 	q := v.r.URL.Query()
 	view.Resources.Query = q.Get("address")
-	part, err := list[v1.Resource](v.caller, "/resources", query("cluster", c.Name, "address", q.Get("address"), "cursor", q.Get("cursor"), "limit", "100"))
+	part, err := call.List[v1.Resource](v.API, "/resources", call.Query("cluster", c.Name, "address", q.Get("address"), "cursor", q.Get("cursor"), "limit", "100"))
 	if err != nil {
 		return err
 	}
 	for _, r := range part.Items {
-		view.Resources.Items = append(view.Resources.Items, console.ResourceRow{Address: r.Address, Type: r.Type, ID: r.ID, RunHref: runHref(r.Run), ChangedAt: r.ChangedAt})
+		view.Resources.Items = append(view.Resources.Items, console.ResourceRow{Address: r.Address, Type: r.Type, ID: r.ID, RunHref: words.RunHref(r.Run), ChangedAt: r.ChangedAt})
 	}
-	view.Resources.Pager = pager(clusterHref(c.Name), url.Values{"tab": {"resources"}, "address": {q.Get("address")}}, q.Get("cursor"), part.Next, "resources")
+	view.Resources.Pager = pager(words.ClusterHref(c.Name), url.Values{"tab": {"resources"}, "address": {q.Get("address")}}, q.Get("cursor"), part.Next, "resources")
 	return nil
 }
 
 func (v *visit) clusterOutputs(view *console.ClusterView, c v1.Cluster) error {
-	part, err := list[v1.Output](v.caller, "/clusters/"+url.PathEscape(c.Name)+"/outputs", nil)
-	if is(err, http.StatusForbidden) || is(err, http.StatusNotFound) {
+	part, err := call.List[v1.Output](v.API, "/clusters/"+url.PathEscape(c.Name)+"/outputs", nil)
+	if call.Is(err, http.StatusForbidden) || call.Is(err, http.StatusNotFound) {
 		return nil
 	}
 	for _, o := range part.Items {
@@ -392,24 +386,24 @@ func (v *visit) clusterOutputs(view *console.ClusterView, c v1.Cluster) error {
 
 func (v *visit) clusterRuns(view *console.ClusterView, c v1.Cluster) error {
 	cursor := v.r.URL.Query().Get("cursor")
-	part, err := list[v1.Run](v.caller, "/runs", query("cluster", c.Name, "cursor", cursor, "limit", "50"))
+	part, err := call.List[v1.Run](v.API, "/runs", call.Query("cluster", c.Name, "cursor", cursor, "limit", "50"))
 	if err != nil {
 		return err
 	}
-	view.Runs = console.RunList{Items: runRows(part.Items, v.now), Pager: pager(clusterHref(c.Name), url.Values{"tab": {"runs"}}, cursor, part.Next, "runs")}
+	view.Runs = console.RunList{Items: runRows(part.Items, v.now), Pager: pager(words.ClusterHref(c.Name), url.Values{"tab": {"runs"}}, cursor, part.Next, "runs")}
 	return nil
 }
 
 func (v *visit) clusterHistory(view *console.ClusterView, c v1.Cluster) error {
-	part, err := list[v1.Transition](v.caller, "/clusters/"+url.PathEscape(c.Name)+"/history", nil)
+	part, err := call.List[v1.Transition](v.API, "/clusters/"+url.PathEscape(c.Name)+"/history", nil)
 	if err != nil {
 		return err
 	}
 	for _, t := range part.Items {
 		view.History = append(view.History, moment(t))
 	}
-	entries, err := list[v1.AuditEntry](v.caller, "/audit", query("object", c.Name))
-	if is(err, http.StatusForbidden) || is(err, http.StatusNotFound) {
+	entries, err := call.List[v1.AuditEntry](v.API, "/audit", call.Query("object", c.Name))
+	if call.Is(err, http.StatusForbidden) || call.Is(err, http.StatusNotFound) {
 		return nil // the trail is of all projects
 	}
 	view.Audit = auditRows(entries.Items)
@@ -417,7 +411,7 @@ func (v *visit) clusterHistory(view *console.ClusterView, c v1.Cluster) error {
 }
 
 func moment(t v1.Transition) console.Moment {
-	m := console.Moment{Why: reasonWords(t.Reason, ""), RunHref: runHref(t.Run), At: t.At, From: t.From, To: t.To}
+	m := console.Moment{Why: reasonWords(t.Reason, ""), RunHref: words.RunHref(t.Run), At: t.At, From: t.From, To: t.To}
 	if t.What == "phase" {
 		m.IsPhase, m.State, m.What = true, phaseState(holdfast.Phase(t.To)), t.To
 		m.State.Spin = false // it is past

@@ -11,6 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/access"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages/call"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 const (
@@ -69,7 +71,7 @@ func (v *visit) fleet() (console.View, error) {
 		}
 	}
 	var o v1.Overview
-	if err := v.get("/overview", selected, &o); err != nil {
+	if err := v.Get("/overview", selected, &o); err != nil {
 		return nil, err
 	}
 	v.tally(o)
@@ -80,7 +82,7 @@ func (v *visit) fleet() (console.View, error) {
 	if cursor := asked.Get("cursor"); cursor != "" {
 		part.Set("cursor", cursor)
 	}
-	clusters, err := list[v1.ClusterSummary](v.caller, "/clusters", part)
+	clusters, err := call.List[v1.ClusterSummary](v.API, "/clusters", part)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +92,8 @@ func (v *visit) fleet() (console.View, error) {
 		Clusters: clusterRows(clusters.Items), Pager: pager("/", selected, asked.Get("cursor"), clusters.Next, "clusters"),
 		Empty: noClusters(o, len(selected) > 0),
 	}
-	if v.mayAnywhere(access.Propose) {
-		view.New = with(NewPath, query("project", selected.Get("project"), "environment", selected.Get("environment")))
+	if v.visitor().MayAnywhere(access.Propose) {
+		view.New = words.With(NewPath, call.Query("project", selected.Get("project"), "environment", selected.Get("environment")))
 	}
 	for _, name := range fleetParameters[1:] {
 		if value := selected.Get(name); value != "" {
@@ -110,7 +112,7 @@ func (v *visit) overview(view *console.FleetView, o v1.Overview) error {
 	if drifted := facet(o.Drift, string(holdfast.DriftFound)); drifted > 0 {
 		view.NeedsAll++
 	}
-	running, err := list[v1.Run](v.caller, "/runs", query("status", "running", "limit", "100"))
+	running, err := call.List[v1.Run](v.API, "/runs", call.Query("status", "running", "limit", "100"))
 	if err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (v *visit) overview(view *console.FleetView, o v1.Overview) error {
 			}
 		}
 		view.Running = append(view.Running, console.RunningRun{
-			ID: r.ID, Cluster: r.Cluster, Href: runHref(r.ID), What: what, Since: begun(r),
+			ID: r.ID, Cluster: r.Cluster, Href: words.RunHref(r.ID), What: what, Since: begun(r),
 		})
 	}
 	return nil
@@ -145,11 +147,11 @@ func needs(o v1.Overview) []console.Need {
 	var out []console.Need
 	for _, n := range o.Needs {
 		need := console.Need{
-			ID: "need-" + n.Cluster, State: needState(n), What: n.Cluster + " " + predicate(n), Href: clusterHref(n.Cluster), Since: n.Since,
-			Why: sentence(needWhy(n)), Action: console.Action{Label: "Open", Href: clusterHref(n.Cluster)},
+			ID: "need-" + n.Cluster, State: needState(n), What: n.Cluster + " " + predicate(n), Href: words.ClusterHref(n.Cluster), Since: n.Since,
+			Why: words.Sentence(needWhy(n)), Action: console.Action{Label: "Open", Href: words.ClusterHref(n.Cluster)},
 		}
 		if n.Run != "" {
-			need.Action = console.Action{Label: "Review plan", Href: runHref(n.Run)}
+			need.Action = console.Action{Label: "Review plan", Href: words.RunHref(n.Run)}
 		}
 		out = append(out, need)
 	}
@@ -182,7 +184,7 @@ func predicate(n v1.Need) string {
 	case n.Reason == "":
 		return "has failed"
 	case one != "":
-		return unquoted(one)
+		return words.Unquoted(one)
 	default:
 		return "waits: " + string(n.Reason)
 	}
@@ -190,9 +192,9 @@ func predicate(n v1.Need) string {
 
 func needWhy(n v1.Need) string {
 	if n.Detail != "" {
-		return unquoted(n.Detail)
+		return words.Unquoted(n.Detail)
 	}
-	return unquoted(n.Reason.Info().Words)
+	return words.Unquoted(n.Reason.Info().Words)
 }
 
 // phaseOrder is how phases follow one another in the bar.
@@ -208,9 +210,9 @@ func phases(counts []v1.FacetCount, selected url.Values) []console.Option {
 		if n == 0 && !on {
 			continue
 		}
-		href := with("/", set(selected, "phase", string(phase)))
+		href := words.With("/", set(selected, "phase", string(phase)))
 		if on {
-			href = with("/", set(selected, "phase", ""))
+			href = words.With("/", set(selected, "phase", ""))
 		}
 		out = append(out, console.Option{Label: string(phase), Count: n, Href: href, On: on})
 	}
@@ -229,10 +231,10 @@ func filters(o v1.Overview, selected url.Values) []console.Filter {
 		{"Template", "template", o.Templates},
 		{"Drift", "drift", o.Drift},
 	} {
-		filter := console.Filter{Label: f.label, Value: selected.Get(f.name), Clear: with("/", set(selected, f.name, ""))}
+		filter := console.Filter{Label: f.label, Value: selected.Get(f.name), Clear: words.With("/", set(selected, f.name, ""))}
 		for _, one := range f.counts[:min(len(f.counts), facetsInMenu)] {
 			filter.Options = append(filter.Options, console.Option{
-				Label: one.Value, Count: one.Count, Href: with("/", set(selected, f.name, one.Value)), On: filter.Value == one.Value,
+				Label: one.Value, Count: one.Count, Href: words.With("/", set(selected, f.name, one.Value)), On: filter.Value == one.Value,
 			})
 		}
 		out = append(out, filter)
@@ -242,7 +244,7 @@ func filters(o v1.Overview, selected url.Values) []console.Filter {
 		if value == "*" {
 			value = "any reason"
 		}
-		out = append(out, console.Filter{Label: "Waiting", Value: value, Clear: with("/", set(selected, "waiting", ""))})
+		out = append(out, console.Filter{Label: "Waiting", Value: value, Clear: words.With("/", set(selected, "waiting", ""))})
 	}
 	return slices.DeleteFunc(out, func(f console.Filter) bool { return f.Value == "" && len(f.Options) == 0 })
 }
@@ -251,7 +253,7 @@ func clusterRows(clusters []v1.ClusterSummary) []console.ClusterRow {
 	rows := make([]console.ClusterRow, len(clusters))
 	for i, c := range clusters {
 		row := console.ClusterRow{
-			Name: c.Name, Href: clusterHref(c.Name), Project: c.Project, Environment: c.Environment, Provider: c.Provider, Template: c.Template,
+			Name: c.Name, Href: words.ClusterHref(c.Name), Project: c.Project, Environment: c.Environment, Provider: c.Provider, Template: c.Template,
 			Phase: phaseState(c.Phase), Drift: driftState(c.Drift), UpdatedAt: c.UpdatedAt,
 		}
 		for _, flag := range []struct {
@@ -275,10 +277,10 @@ func clusterRows(clusters []v1.ClusterSummary) []console.ClusterRow {
 func pager(path string, q url.Values, cursor, next, noun string) console.Pager {
 	p := console.Pager{Noun: noun}
 	if cursor != "" {
-		p.First = with(path, set(q, "cursor", ""))
+		p.First = words.With(path, set(q, "cursor", ""))
 	}
 	if next != "" {
-		p.Next = with(path, set(q, "cursor", next))
+		p.Next = words.With(path, set(q, "cursor", next))
 	}
 	return p
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 // gateNames is what a page calls a condition of apply.requires.
@@ -47,7 +48,7 @@ func gates(detail v1.PullRequestDetail) []console.Gate {
 
 // gate is one condition: met if all clusters meet it.
 func gate(name string, of []v1.Gate) console.Gate {
-	one := console.Gate{State: console.State{Word: "met", Icon: "ok", Tone: "ok"}, What: cmp.Or(gateNames[name], sentence(name))}
+	one := console.Gate{State: console.State{Word: "met", Icon: "ok", Tone: "ok"}, What: cmp.Or(gateNames[name], words.Sentence(name))}
 	var given, lacks []string
 	open := slices.DeleteFunc(slices.Clone(of), func(g v1.Gate) bool { return g.Met })
 	alike := !slices.ContainsFunc(open, func(g v1.Gate) bool { return g.Missing != open[0].Missing || g.From != open[0].From })
@@ -56,14 +57,14 @@ func gate(name string, of []v1.Gate) console.Gate {
 			given = append(given, g.Given...)
 			continue
 		}
-		words := unquoted(g.Missing)
+		missing := words.Unquoted(g.Missing)
 		if g.From != "" {
-			words += "; needs " + unquoted(g.From)
+			missing += "; needs " + words.Unquoted(g.From)
 		}
 		if !alike || len(open) < len(of) {
-			words = g.Cluster + ": " + words
+			missing = g.Cluster + ": " + missing
 		}
-		lacks = append(lacks, words)
+		lacks = append(lacks, missing)
 	}
 	if len(open) == 0 {
 		slices.Sort(given)

@@ -12,6 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages/call"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 // allProjects is why a page is empty for whoever may see some projects only.
@@ -20,7 +22,7 @@ const allProjects = "This page is about all projects, and you can see only some.
 func (v *visit) queue() (console.View, error) {
 	v.frame.Title, v.frame.Here = "Runs and queue", "q"
 	view := console.QueueView{}
-	running, err := list[v1.Run](v.caller, "/runs", query("status", "running", "limit", "100"))
+	running, err := call.List[v1.Run](v.API, "/runs", call.Query("status", "running", "limit", "100"))
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +31,7 @@ func (v *visit) queue() (console.View, error) {
 		view.Running[i].ID = "now-" + view.Running[i].ID
 	}
 	q := v.r.URL.Query()
-	waiting, err := list[v1.QueuedRun](v.caller, "/queue", query("limit", "50", "cursor", q.Get("queued")))
+	waiting, err := call.List[v1.QueuedRun](v.API, "/queue", call.Query("limit", "50", "cursor", q.Get("queued")))
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +40,7 @@ func (v *visit) queue() (console.View, error) {
 	}
 	view.Pager = console.Pager{Noun: "waiting runs"}
 	if waiting.Next != "" {
-		view.Pager.Next = with("/queue", url.Values{"queued": {waiting.Next}})
+		view.Pager.Next = words.With("/queue", url.Values{"queued": {waiting.Next}})
 	}
 	if q.Get("queued") != "" {
 		view.Pager.First = "/queue"
@@ -70,12 +72,12 @@ func (v *visit) recent(view *console.QueueView, q url.Values) error {
 			to.Set(one.name, one.value)
 		}
 		on := one.name == "" && len(kept) == 0 || one.name != "" && kept.Get(one.name) == one.value
-		view.Filters = append(view.Filters, console.Option{Label: one.label, Href: with("/queue", to), On: on})
+		view.Filters = append(view.Filters, console.Option{Label: one.label, Href: words.With("/queue", to), On: on})
 	}
 	if cursor := q.Get("cursor"); cursor != "" {
 		ask.Set("cursor", cursor)
 	}
-	runs, err := list[v1.Run](v.caller, "/runs", ask)
+	runs, err := call.List[v1.Run](v.API, "/runs", ask)
 	if err != nil {
 		return err
 	}
@@ -85,8 +87,8 @@ func (v *visit) recent(view *console.QueueView, q url.Values) error {
 
 func queuedRow(r v1.QueuedRun) console.QueuedRow {
 	return console.QueuedRow{
-		Position: r.Position, Kind: kindWord(r.Kind, false), Href: runHref(r.Run), Cluster: r.Cluster, ClusterHref: clusterHref(r.Cluster), Project: r.Project,
-		Runner: r.Runner, Ahead: aheadWords(r.Ahead), Held: cmp.Or(unquoted(r.Detail), reasonWords(r.Reason, "")), Since: r.CreatedAt,
+		Position: r.Position, Kind: kindWord(r.Kind, false), Href: words.RunHref(r.Run), Cluster: r.Cluster, ClusterHref: words.ClusterHref(r.Cluster), Project: r.Project,
+		Runner: r.Runner, Ahead: aheadWords(r.Ahead), Held: cmp.Or(words.Unquoted(r.Detail), reasonWords(r.Reason, "")), Since: r.CreatedAt,
 	}
 }
 
@@ -107,8 +109,8 @@ func aheadWords(a v1.Ahead) string {
 }
 
 func (v *visit) agents(view *console.QueueView) error {
-	agents, err := list[v1.Agent](v.caller, "/agents", nil)
-	if is(err, http.StatusForbidden) || is(err, http.StatusNotFound) {
+	agents, err := call.List[v1.Agent](v.API, "/agents", nil)
+	if call.Is(err, http.StatusForbidden) || call.Is(err, http.StatusNotFound) {
 		view.NoAccess = allProjects
 		return nil
 	} else if err != nil {
@@ -117,8 +119,8 @@ func (v *visit) agents(view *console.QueueView) error {
 	for _, a := range agents.Items {
 		view.Agents = append(view.Agents, agentRow(a))
 	}
-	runners, err := list[v1.Runner](v.caller, "/runners", nil)
-	if is(err, http.StatusNotFound) || is(err, http.StatusForbidden) {
+	runners, err := call.List[v1.Runner](v.API, "/runners", nil)
+	if call.Is(err, http.StatusNotFound) || call.Is(err, http.StatusForbidden) {
 		return nil
 	}
 	for _, r := range runners.Items {
@@ -160,7 +162,7 @@ func agentRow(a v1.Agent) console.AgentRow {
 		row.Isolation = console.State{Word: isolation, Icon: "ok"}
 	}
 	for _, run := range a.Runs {
-		row.Runs = append(row.Runs, console.Link{Text: run, Href: runHref(run)})
+		row.Runs = append(row.Runs, console.Link{Text: run, Href: words.RunHref(run)})
 	}
 	return row
 }
@@ -168,7 +170,7 @@ func agentRow(a v1.Agent) console.AgentRow {
 func (v *visit) driftList() (console.View, error) {
 	v.frame.Title, v.frame.Here = "Drift", "d"
 	var o v1.Overview
-	if err := v.get("/overview", nil, &o); err != nil {
+	if err := v.Get("/overview", nil, &o); err != nil {
 		return nil, err
 	}
 	v.tally(o)
@@ -177,18 +179,18 @@ func (v *visit) driftList() (console.View, error) {
 	if !slices.Contains([]string{string(holdfast.DriftFound), string(holdfast.DriftFailed)}, status) {
 		status = ""
 	}
-	lines, err := list[v1.DriftLine](v.caller, "/drift", query("drift", status, "cursor", q.Get("cursor"), "limit", "50"))
+	lines, err := call.List[v1.DriftLine](v.API, "/drift", call.Query("drift", status, "cursor", q.Get("cursor"), "limit", "50"))
 	if err != nil {
 		return nil, err
 	}
-	kept := query("drift", status)
+	kept := call.Query("drift", status)
 	view := console.DriftListView{
 		Drifted: facet(o.Drift, string(holdfast.DriftFound)), Failed: facet(o.Drift, string(holdfast.DriftFailed)), Clean: facet(o.Drift, string(holdfast.DriftNone)),
 		Pager: pager("/drift", kept, q.Get("cursor"), lines.Next, "clusters"),
 	}
 	view.Never = max(0, o.Total-view.Drifted-view.Failed-view.Clean)
 	for _, one := range []struct{ label, value string }{{"All", ""}, {"Drifted", string(holdfast.DriftFound)}, {"Check failed", string(holdfast.DriftFailed)}} {
-		view.Options = append(view.Options, console.Option{Label: one.label, Href: with("/drift", query("drift", one.value)), On: status == one.value})
+		view.Options = append(view.Options, console.Option{Label: one.label, Href: words.With("/drift", call.Query("drift", one.value)), On: status == one.value})
 	}
 	for _, line := range lines.Items {
 		view.Items = append(view.Items, driftRow(line))
@@ -198,7 +200,7 @@ func (v *visit) driftList() (console.View, error) {
 
 func driftRow(l v1.DriftLine) console.DriftRow {
 	row := console.DriftRow{
-		Cluster: l.Cluster, Href: with(clusterHref(l.Cluster), url.Values{"tab": {"drift"}}), Project: l.Project, Environment: l.Environment, State: driftState(l.State.Status),
+		Cluster: l.Cluster, Href: words.With(words.ClusterHref(l.Cluster), url.Values{"tab": {"drift"}}), Project: l.Project, Environment: l.Environment, State: driftState(l.State.Status),
 		Causes: l.State.Causes[:min(len(l.State.Causes), 4)], Policy: l.OnDrift, Since: l.State.Since, CheckedAt: l.State.CheckedAt, Issue: l.Issue,
 	}
 	var words []string
@@ -219,8 +221,8 @@ func driftRow(l v1.DriftLine) console.DriftRow {
 
 func (v *visit) templates() (console.View, error) {
 	v.frame.Title, v.frame.Here = "Templates", "t"
-	found, err := list[v1.Template](v.caller, "/templates", query("limit", "1000"))
-	if is(err, http.StatusForbidden) || is(err, http.StatusNotFound) {
+	found, err := call.List[v1.Template](v.API, "/templates", call.Query("limit", "1000"))
+	if call.Is(err, http.StatusForbidden) || call.Is(err, http.StatusNotFound) {
 		return console.TemplatesView{NoAccess: allProjects}, nil
 	} else if err != nil {
 		return nil, err
@@ -251,7 +253,7 @@ const usersOnPage = 200
 
 func (v *visit) template() (console.View, error) {
 	var t v1.Template
-	if err := v.get("/templates/"+url.PathEscape(v.r.PathValue("name")), nil, &t); err != nil {
+	if err := v.Get("/templates/"+url.PathEscape(v.r.PathValue("name")), nil, &t); err != nil {
 		return nil, err
 	}
 	v.frame.Title, v.frame.Here = t.Name, "t"
@@ -261,15 +263,15 @@ func (v *visit) template() (console.View, error) {
 		view.Facts = append(view.Facts, console.Fact{Name: "prepared", Value: t.Prepared, Mono: true})
 	}
 	if t.Trouble != "" {
-		view.Alerts = append(view.Alerts, console.Alert{Tone: "warn", Title: "It cannot be used", Why: sentence(unquoted(t.Trouble))})
+		view.Alerts = append(view.Alerts, console.Alert{Tone: "warn", Title: "It cannot be used", Why: words.Sentence(words.Unquoted(t.Trouble))})
 	}
 	for _, version := range t.Versions {
-		row := console.VersionRow{Version: version.Version, Tag: version.Tag, Revision: string(version.Revision), Clusters: version.Clusters, Trouble: unquoted(version.Unusable)}
+		row := console.VersionRow{Version: version.Version, Tag: version.Tag, Revision: string(version.Revision), Clusters: version.Clusters, Trouble: words.Unquoted(version.Unusable)}
 		if len(t.Users) > 0 {
 			row.Share = version.Clusters * 100 / len(t.Users)
 		}
 		if version.Clusters > 0 {
-			row.Href = with("/", url.Values{"template": {t.Name + "@" + version.Version}})
+			row.Href = words.With("/", url.Values{"template": {t.Name + "@" + version.Version}})
 		}
 		if version.MovedTo != "" {
 			row.Trouble = "refused: its tag was moved"
@@ -277,10 +279,10 @@ func (v *visit) template() (console.View, error) {
 		view.Versions = append(view.Versions, row)
 	}
 	for _, u := range t.Users[:min(len(t.Users), usersOnPage)] {
-		row := console.UserRow{Cluster: u.Cluster, Href: clusterHref(u.Cluster), Version: cmp.Or(u.Version, "a folder"), Applied: u.Applied, Behind: u.Behind, Next: u.Next, Trouble: unquoted(u.Trouble)}
+		row := console.UserRow{Cluster: u.Cluster, Href: words.ClusterHref(u.Cluster), Version: cmp.Or(u.Version, "a folder"), Applied: u.Applied, Behind: u.Behind, Next: u.Next, Trouble: words.Unquoted(u.Trouble)}
 		if u.Proposed > 0 {
 			ref := v1.PullRequestRef{Repo: u.Owner, Number: u.Proposed}
-			row.Proposal = console.Link{Text: "proposed in #" + strconv.Itoa(u.Proposed), Href: pullRequestHref(ref)}
+			row.Proposal = console.Link{Text: "proposed in #" + strconv.Itoa(u.Proposed), Href: words.PullRequestHref(ref)}
 		}
 		view.Users = append(view.Users, row)
 	}
@@ -292,13 +294,13 @@ func (v *visit) audit() (console.View, error) {
 	v.frame.Title, v.frame.Here = "Audit", "a"
 	q := v.r.URL.Query()
 	view := console.AuditView{Object: strings.TrimSpace(q.Get("object"))}
-	entries, err := list[v1.AuditEntry](v.caller, "/audit", query("object", view.Object, "cursor", q.Get("cursor")))
-	if is(err, http.StatusForbidden) || is(err, http.StatusNotFound) {
+	entries, err := call.List[v1.AuditEntry](v.API, "/audit", call.Query("object", view.Object, "cursor", q.Get("cursor")))
+	if call.Is(err, http.StatusForbidden) || call.Is(err, http.StatusNotFound) {
 		view.NoAccess = allProjects
 		return view, nil
 	}
 	view.Items = auditRows(entries.Items)
-	view.Pager = pager("/audit", query("object", view.Object), q.Get("cursor"), entries.Next, "entries")
+	view.Pager = pager("/audit", call.Query("object", view.Object), q.Get("cursor"), entries.Next, "entries")
 	return view, err
 }
 
@@ -307,8 +309,8 @@ func (v *visit) deliveries() (console.View, error) {
 	v.frame.Title, v.frame.Here = "Deliveries", "w"
 	q := v.r.URL.Query()
 	view := console.DeliveriesView{}
-	found, err := list[v1.Delivery](v.caller, "/deliveries", query("cursor", q.Get("cursor")))
-	if is(err, http.StatusForbidden) || is(err, http.StatusNotFound) {
+	found, err := call.List[v1.Delivery](v.API, "/deliveries", call.Query("cursor", q.Get("cursor")))
+	if call.Is(err, http.StatusForbidden) || call.Is(err, http.StatusNotFound) {
 		view.NoAccess = "Webhooks are shown to administrators of all projects."
 		return view, nil
 	}
@@ -334,7 +336,7 @@ func auditRows(entries []v1.AuditEntry) []console.AuditRow {
 	for i, e := range entries {
 		rows[i] = console.AuditRow{At: e.At, Actor: e.Actor, Action: e.Action, Object: e.Object, Detail: e.Detail}
 		if e.Object != "" {
-			rows[i].Href = with("/audit", url.Values{"object": {e.Object}})
+			rows[i].Href = words.With("/audit", url.Values{"object": {e.Object}})
 		}
 	}
 	return rows
@@ -344,14 +346,14 @@ func (v *visit) settings() (console.View, error) {
 	v.frame.Title, v.frame.Here = "Settings", "s"
 	view := console.SettingsView{Who: []console.Fact{{Name: "Name", Value: v.who.Name}, {Name: "Role", Value: v.who.Role}, {Name: "Projects", Value: cmp.Or(strings.Join(v.who.Projects, ", "), "all")}}}
 	var version v1.Version
-	if err := v.get("/version", nil, &version); err != nil {
+	if err := v.Get("/version", nil, &version); err != nil {
 		return nil, err
 	}
 	view.Server = []console.Fact{{Name: "Version", Value: cmp.Or(version.Version, "development"), Mono: true}, {Name: "Time", Value: version.Time.Format("2006-01-02 15:04:05 UTC")}}
 	for _, one := range []struct{ label, value string }{{"As the system", ""}, {"Light", "light"}, {"Dark", "dark"}} {
 		view.Themes = append(view.Themes, console.Option{Label: one.label, Href: cmp.Or(one.value, "system"), On: v.frame.Theme == one.value})
 	}
-	suspensions, err := list[v1.Suspension](v.caller, "/suspensions", nil)
+	suspensions, err := call.List[v1.Suspension](v.API, "/suspensions", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -359,14 +361,14 @@ func (v *visit) settings() (console.View, error) {
 		row := console.SuspensionRow{What: "All clusters", By: s.By, Reason: s.Reason, At: s.At}
 		switch {
 		case s.Cluster != "":
-			row.What, row.Href = s.Cluster, clusterHref(s.Cluster)
+			row.What, row.Href = s.Cluster, words.ClusterHref(s.Cluster)
 		case s.Project != "":
-			row.What, row.Href = "Project "+s.Project, with("/", url.Values{"project": {s.Project}})
+			row.What, row.Href = "Project "+s.Project, words.With("/", url.Values{"project": {s.Project}})
 		}
 		view.Suspensions = append(view.Suspensions, row)
 	}
-	replicas, err := list[v1.Replica](v.caller, "/replicas", nil)
-	if is(err, http.StatusForbidden) || is(err, http.StatusNotFound) {
+	replicas, err := call.List[v1.Replica](v.API, "/replicas", nil)
+	if call.Is(err, http.StatusForbidden) || call.Is(err, http.StatusNotFound) {
 		return view, nil
 	}
 	for _, r := range replicas.Items {

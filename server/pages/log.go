@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages/call"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 const (
@@ -29,7 +32,7 @@ const (
 
 // logOf is the log of one attempt, as the API has it.
 type logOf struct {
-	*caller
+	*call.API
 	run     string
 	attempt int
 }
@@ -46,28 +49,12 @@ func (l logOf) read(offset int64, to *scanner) error {
 // pour passes the log from an offset on to a scanner, until that has enough.
 func (l logOf) pour(offset int64, to *scanner) error {
 	q := url.Values{"attempt": {strconv.Itoa(l.attempt)}, "offset": {strconv.FormatInt(offset, 10)}}
-	w := &logWriter{answer: answer{header: http.Header{}}, to: to}
-	if err := l.do("/runs/"+url.PathEscape(l.run)+"/log", q, w); err != nil {
-		return err
+	err := l.Pour("/runs/"+url.PathEscape(l.run)+"/log", q, to)
+	var problem *call.ProblemError
+	if errors.As(err, &problem) {
+		return call.Refusal(problem.Status, "the log cannot be read", "")
 	}
-	if w.status != 0 && w.status != http.StatusOK {
-		return &problemError{v1.ProblemOf(w.status, "the log cannot be read", "")}
-	}
-	return nil
-}
-
-// logWriter is an answer whose body is scanned as it comes.
-type logWriter struct {
-	answer
-	to *scanner
-}
-
-func (w *logWriter) Write(data []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	if w.status != http.StatusOK {
-		return len(data), nil
-	}
-	return w.to.Write(data)
+	return err
 }
 
 // logView is the part of a run's log that its address asks for: from a line, around the
@@ -83,15 +70,15 @@ func (v *visit) logView(run v1.Run) (console.LogView, error) {
 	}
 	q := v.r.URL.Query()
 	attempt := number(q.Get("attempt"), run.Attempt, run.Attempt)
-	of := logOf{v.caller, run.ID, attempt}
+	of := logOf{v.API, run.ID, attempt}
 	view := console.LogView{
 		There: true, Run: run.ID, Attempt: attempt, Attempts: attemptsOf(run, attempt), Live: live && attempt == run.Attempt, Query: q.Get("find"),
-		Raw:    with(runHref(run.ID)+"/log.txt", url.Values{"attempt": {strconv.Itoa(attempt)}}),
-		Window: with(runHref(run.ID)+"/lines", url.Values{"attempt": {strconv.Itoa(attempt)}}),
+		Raw:    words.With(words.RunHref(run.ID)+"/log.txt", url.Values{"attempt": {strconv.Itoa(attempt)}}),
+		Window: words.With(words.RunHref(run.ID)+"/lines", url.Values{"attempt": {strconv.Itoa(attempt)}}),
 	}
 	index, err := v.pages.logs.current(of)
 	if err != nil {
-		if is(err, http.StatusNotFound) {
+		if call.Is(err, http.StatusNotFound) {
 			return console.LogView{Empty: "The log is no longer kept.", Run: run.ID}, nil
 		}
 		return view, err
@@ -122,7 +109,7 @@ func (v *visit) logView(run v1.Run) (console.LogView, error) {
 	}
 	if next := view.First + len(view.Lines); next <= view.Total {
 		view.After = v.lineHref(run.ID, attempt, next, "")
-		view.Latest = with(runHref(run.ID), url.Values{"attempt": {strconv.Itoa(attempt)}}) + "#log-panel"
+		view.Latest = words.With(words.RunHref(run.ID), url.Values{"attempt": {strconv.Itoa(attempt)}}) + "#log-panel"
 	}
 	return view, nil
 }
@@ -135,9 +122,9 @@ func (v *visit) lineHref(run string, attempt, line int, find string) string {
 		q.Set("find", find)
 	}
 	if line == 1 {
-		return with(runHref(run), q) + "#log-panel"
+		return words.With(words.RunHref(run), q) + "#log-panel"
 	}
-	return with(runHref(run), q) + "#L" + strconv.Itoa(line)
+	return words.With(words.RunHref(run), q) + "#L" + strconv.Itoa(line)
 }
 
 // mark says which lines have what is searched for.
@@ -163,13 +150,13 @@ func number(text string, unsaid, most int) int {
 func (p *Pages) logWindow(w http.ResponseWriter, r *http.Request) {
 	v := p.visit(r)
 	var run v1.Run
-	if err := v.get("/runs/"+url.PathEscape(r.PathValue("run")), nil, &run); err != nil {
+	if err := v.Get("/runs/"+url.PathEscape(r.PathValue("run")), nil, &run); err != nil {
 		p.failPart(w, err)
 		return
 	}
 	q := r.URL.Query()
 	attempt := number(q.Get("attempt"), run.Attempt, max(1, run.Attempt))
-	of := logOf{v.caller, run.ID, attempt}
+	of := logOf{v.API, run.ID, attempt}
 	index, err := p.logs.current(of)
 	total, _ := index.extent()
 	var lines []console.LogLine
@@ -189,7 +176,7 @@ func (p *Pages) logWindow(w http.ResponseWriter, r *http.Request) {
 func (p *Pages) failPart(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
 	for _, known := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusServiceUnavailable} {
-		if is(err, known) {
+		if call.Is(err, known) {
 			status = known
 		}
 	}
@@ -202,7 +189,7 @@ func (p *Pages) rawLog(w http.ResponseWriter, r *http.Request) {
 	Guard(w.Header())
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="run-%s.log"`, strings.Map(plainName, r.PathValue("run"))))
 	v := p.visit(r)
-	if err := v.do("/runs/"+url.PathEscape(r.PathValue("run"))+"/log", query("attempt", r.URL.Query().Get("attempt")), w); err != nil {
+	if err := v.Stream("/runs/"+url.PathEscape(r.PathValue("run"))+"/log", call.Query("attempt", r.URL.Query().Get("attempt")), w); err != nil {
 		panic(http.ErrAbortHandler) // cut off, so that nobody takes it for all of it
 	}
 }

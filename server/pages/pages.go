@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages/call"
 )
 
 // Options are what pages need. All are required unless noted.
@@ -97,7 +98,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeH
 
 // visit is one request for a page.
 type visit struct {
-	*caller
+	*call.API
 	pages *Pages
 	r     *http.Request
 	now   time.Time
@@ -108,7 +109,7 @@ type visit struct {
 // serve shows a page to people that the API knows; others are asked to sign in.
 func (p *Pages) serve(w http.ResponseWriter, r *http.Request, show func(*visit) (console.View, error)) {
 	v := p.visit(r)
-	err := v.get("/whoami", nil, &v.who)
+	err := v.Get("/whoami", nil, &v.who)
 	var view console.View
 	if err == nil {
 		v.frame.Who, v.frame.Form = console.Who{Name: v.who.Name, Role: role(v.who)}, v.who.FormToken
@@ -120,7 +121,7 @@ func (p *Pages) serve(w http.ResponseWriter, r *http.Request, show func(*visit) 
 		view, err = show(v)
 	}
 	switch {
-	case is(err, http.StatusUnauthorized):
+	case call.Is(err, http.StatusUnauthorized):
 		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 	case err != nil:
 		p.fail(w, v, err)
@@ -132,7 +133,7 @@ func (p *Pages) serve(w http.ResponseWriter, r *http.Request, show func(*visit) 
 func (p *Pages) visit(r *http.Request) *visit {
 	now := p.opts.Now()
 	return &visit{
-		caller: &caller{api: p.opts.API, of: r}, pages: p, r: r, now: now,
+		API: call.As(r, p.opts.API), pages: p, r: r, now: now,
 		frame: console.Frame{Self: r.URL.RequestURI(), Theme: theme(r), Now: now, Version: p.opts.Version, Stream: true},
 	}
 }
@@ -145,10 +146,10 @@ func (p *Pages) Login(w http.ResponseWriter, r *http.Request, status int, view c
 
 // fail shows why there is no page.
 func (p *Pages) fail(w http.ResponseWriter, v *visit, err error) {
-	var problem *problemError
+	var problem *call.ProblemError
 	if !errors.As(err, &problem) {
 		p.opts.Logger.ErrorContext(v.r.Context(), "could not show page", "path", v.r.URL.Path, "err", err)
-		problem = &problemError{v1.ProblemOf(http.StatusInternalServerError, "", "The server's log says why.")}
+		problem = call.Refusal(http.StatusInternalServerError, "", "The server's log says why.")
 	}
 	v.frame.Title, v.frame.Stream = problem.Title, false
 	if len(v.frame.Nav) == 0 {

@@ -10,6 +10,7 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 const (
@@ -37,7 +38,7 @@ var looks = map[holdfast.ChangeAction]look{
 // planView shows a plan: the most dangerous first, as the API has it. At most most
 // resources; zero: all.
 func planView(p v1.Plan, prefix string, most int, moreHref string) console.PlanView {
-	view := console.PlanView{There: true, Counts: countPills(p.Counts)}
+	view := console.PlanView{There: true, Counts: words.CountPills(p.Counts)}
 	changes := p.Changes
 	if most > 0 && len(changes) > most {
 		view.More, view.MoreHref = len(changes)-most, moreHref

@@ -11,6 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages/call"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 // plansOnPage is how many different plans the page of a pull request shows.
@@ -30,23 +32,23 @@ func (v *visit) pullRequests() (console.View, error) {
 		}
 	}
 	for _, one := range pullRequestStates {
-		view.States = append(view.States, console.Option{Label: one.label, Href: with("/pullrequests", query("state", one.value)), On: one.value == state})
+		view.States = append(view.States, console.Option{Label: one.label, Href: words.With("/pullrequests", call.Query("state", one.value)), On: one.value == state})
 	}
 	wanted := state
 	if state == "all" {
 		wanted = ""
 	}
-	found, err := list[v1.PullRequest](v.caller, "/pullrequests", query("state", wanted, "cursor", q.Get("cursor"), "limit", "50"))
+	found, err := call.List[v1.PullRequest](v.API, "/pullrequests", call.Query("state", wanted, "cursor", q.Get("cursor"), "limit", "50"))
 	if err != nil {
 		return nil, err
 	}
 	for _, pr := range found.Items {
 		view.Items = append(view.Items, console.PullRequestRow{
-			Ref: pr.String(), Title: cmp.Or(pr.Title, pr.String()), Href: pullRequestHref(pr.Ref()), Author: pr.Author, State: pullRequestState(pr),
+			Ref: pr.String(), Title: cmp.Or(pr.Title, pr.String()), Href: words.PullRequestHref(pr.Ref()), Author: pr.Author, State: pullRequestState(pr),
 			Clusters: len(pr.Clusters), Why: reasonWords(pr.Reason, ""), UpdatedAt: pr.UpdatedAt,
 		})
 	}
-	view.Pager = pager("/pullrequests", query("state", state), q.Get("cursor"), found.Next, "pull requests")
+	view.Pager = pager("/pullrequests", call.Query("state", state), q.Get("cursor"), found.Next, "pull requests")
 	return view, nil
 }
 
@@ -70,13 +72,13 @@ func (v *visit) pullRequest() (console.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := query("repo", ref.Repo, "number", strconv.Itoa(ref.Number))
+	q := call.Query("repo", ref.Repo, "number", strconv.Itoa(ref.Number))
 	var detail v1.PullRequestDetail
-	if err := v.get("/pullrequests/get", q, &detail); err != nil {
+	if err := v.Get("/pullrequests/get", q, &detail); err != nil {
 		return nil, err
 	}
 	q.Set("limit", "500")
-	runs, err := list[v1.Run](v.caller, "/runs", q)
+	runs, err := call.List[v1.Run](v.API, "/runs", q)
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +119,10 @@ func pullRequestFacts(pr v1.PullRequest) []console.Fact {
 func pullRequestAlerts(pr v1.PullRequest) []console.Alert {
 	var alerts []console.Alert
 	for _, fault := range pr.Faults {
-		alerts = append(alerts, console.Alert{Tone: "bad", Title: sentence(fault.Message), Why: faultPlace(fault), Hint: sentence(unquoted(fault.Hint))})
+		alerts = append(alerts, console.Alert{Tone: "bad", Title: words.Sentence(fault.Message), Why: faultPlace(fault), Hint: words.Sentence(words.Unquoted(fault.Hint))})
 	}
 	if pr.Reason != "" {
-		alerts = append(alerts, console.Alert{Tone: "info", Title: sentence(reasonWords(pr.Reason, pr.Detail)), Hint: sentence(unquoted(pr.Reason.Info().Hint))})
+		alerts = append(alerts, console.Alert{Tone: "info", Title: words.Sentence(reasonWords(pr.Reason, pr.Detail)), Hint: words.Sentence(words.Unquoted(pr.Reason.Info().Hint))})
 	}
 	return alerts
 }
@@ -153,14 +155,14 @@ func (v *visit) affected(view *console.PullRequestView, pr v1.PullRequest, runs 
 	groups := groupsOf(pr.Clusters, newest)
 	shown := slices.DeleteFunc(slices.Collect(maps.Values(newest)), func(r v1.Run) bool { return r.Sample })
 	slices.SortFunc(shown, func(a, b v1.Run) int { return cmp.Compare(a.ID, b.ID) })
-	view.Acts = v.pullRequestActs(pr, shown, len(groups) <= plansOnPage)
+	view.Acts = v.visitor().PullRequestActs(pr, shown, len(groups) <= plansOnPage)
 	var total v1.Counts
 	for _, g := range groups {
 		for range 1 + len(g.others) {
-			total = sum(total, g.run.Counts)
+			total = words.Sum(total, g.run.Counts)
 		}
 	}
-	view.Counts = countPills(total)
+	view.Counts = words.CountPills(total)
 	switch {
 	case len(pr.Clusters) == 0:
 		view.Summary = "It affects no cluster."
@@ -205,16 +207,9 @@ func groupsOf(clusters []v1.PullRequestCluster, newest map[string]v1.Run) []grou
 	return groups
 }
 
-func sum(a, b v1.Counts) v1.Counts {
-	return v1.Counts{
-		Create: a.Create + b.Create, Update: a.Update + b.Update, Replace: a.Replace + b.Replace, Delete: a.Delete + b.Delete, Import: a.Import + b.Import,
-		Move: a.Move + b.Move, Forget: a.Forget + b.Forget, Outputs: a.Outputs + b.Outputs,
-	}
-}
-
 func (v *visit) affectedCluster(g group, i int) (console.PullRequestCluster, error) {
 	shown := console.PullRequestCluster{
-		ID: "plan-" + strconv.Itoa(i), Name: g.cluster.Name, Href: clusterHref(g.cluster.Name), State: console.State{Word: "Not planned", Icon: "todo"},
+		ID: "plan-" + strconv.Itoa(i), Name: g.cluster.Name, Href: words.ClusterHref(g.cluster.Name), State: console.State{Word: "Not planned", Icon: "todo"},
 	}
 	switch {
 	case g.cluster.Removed:
@@ -225,7 +220,7 @@ func (v *visit) affectedCluster(g group, i int) (console.PullRequestCluster, err
 		shown.What = "changed while merging"
 	}
 	for _, name := range g.others {
-		shown.Others = append(shown.Others, console.Node{Name: name, Href: clusterHref(name)})
+		shown.Others = append(shown.Others, console.Node{Name: name, Href: words.ClusterHref(name)})
 	}
 	if g.run.ID == "" {
 		shown.Plan.Why = "No plan yet."

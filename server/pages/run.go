@@ -13,12 +13,14 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages/call"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 func (v *visit) run() (console.View, error) {
 	id := v.r.PathValue("run")
 	var run v1.Run
-	if err := v.get("/runs/"+url.PathEscape(id), nil, &run); err != nil {
+	if err := v.Get("/runs/"+url.PathEscape(id), nil, &run); err != nil {
 		return nil, err
 	}
 	v.frame.Here = "q"
@@ -28,9 +30,9 @@ func (v *visit) run() (console.View, error) {
 		Running: run.Status == holdfast.RunRunning || run.Status == holdfast.RunQueued || run.Status == holdfast.RunRetrying,
 	}
 	v.frame.Title = view.Title
-	v.frame.Crumbs = []console.Link{{Text: "Fleet", Href: "/"}, {Text: run.Cluster, Href: clusterHref(run.Cluster)}, {Text: "Run " + run.ID}}
+	v.frame.Crumbs = []console.Link{{Text: "Fleet", Href: "/"}, {Text: run.Cluster, Href: words.ClusterHref(run.Cluster)}, {Text: "Run " + run.ID}}
 	var err error
-	if view.Acts, err = v.runActs(run); err != nil {
+	if view.Acts, err = v.visitor().RunActs(run); err != nil {
 		return nil, err
 	}
 	if view.Plan, err = v.planOf(run, "", changesOnPage); err != nil {
@@ -49,11 +51,11 @@ func (v *visit) planOf(run v1.Run, prefix string, most int) (console.PlanView, e
 		most = 0
 	}
 	var plan v1.Plan
-	err := v.get("/runs/"+url.PathEscape(run.ID)+"/plan", nil, &plan)
+	err := v.Get("/runs/"+url.PathEscape(run.ID)+"/plan", nil, &plan)
 	switch {
 	case err == nil:
-		return planView(plan, prefix, most, with(runHref(run.ID), url.Values{"all": {"true"}})), nil
-	case !is(err, http.StatusNotFound) && !is(err, http.StatusForbidden):
+		return planView(plan, prefix, most, words.With(words.RunHref(run.ID), url.Values{"all": {"true"}})), nil
+	case !call.Is(err, http.StatusNotFound) && !call.Is(err, http.StatusForbidden):
 		return console.PlanView{}, err
 	}
 	why := "There is no plan."
@@ -74,7 +76,7 @@ func runFacts(run v1.Run) []console.Fact {
 	if run.PullRequest.IsZero() {
 		facts = append(facts, console.Fact{Name: "for", Value: "the tracked branch of " + run.Repo})
 	} else {
-		facts = append(facts, console.Fact{Name: "pull request", Value: run.PullRequest.String(), Href: pullRequestHref(run.PullRequest)})
+		facts = append(facts, console.Fact{Name: "pull request", Value: run.PullRequest.String(), Href: words.PullRequestHref(run.PullRequest)})
 	}
 	for _, f := range []console.Fact{
 		{Name: "asked for by", Value: run.Actor},
@@ -103,19 +105,19 @@ func runAlerts(run v1.Run) []console.Alert {
 		if run.Status == holdfast.RunCanceled {
 			tone = "warn"
 		}
-		return []console.Alert{{Tone: tone, Title: sentence(reasonWords(run.Reason, run.Detail)), Hint: unquoted(info.Hint)}}
+		return []console.Alert{{Tone: tone, Title: words.Sentence(reasonWords(run.Reason, run.Detail)), Hint: words.Unquoted(info.Hint)}}
 	case run.Cancel != "" && run.Status == holdfast.RunRunning:
-		return []console.Alert{{Tone: "warn", Title: "It is being canceled", Why: sentence(reasonWords(run.Cancel, ""))}}
+		return []console.Alert{{Tone: "warn", Title: "It is being canceled", Why: words.Sentence(reasonWords(run.Cancel, ""))}}
 	case run.Status == holdfast.RunRetrying:
-		return []console.Alert{{Tone: "warn", Title: fmt.Sprintf("Attempt %d failed; it is retried", run.Attempt), Why: sentence(reasonWords(run.Reason, run.Detail))}}
+		return []console.Alert{{Tone: "warn", Title: fmt.Sprintf("Attempt %d failed; it is retried", run.Attempt), Why: words.Sentence(reasonWords(run.Reason, run.Detail))}}
 	default:
 		return nil
 	}
 }
 
 func failureAlert(run v1.Run, f *v1.Failure) console.Alert {
-	alert := console.Alert{Tone: "bad", Title: sentence(cmp.Or(f.Summary, "It failed")), Hint: sentence(unquoted(f.Hint)), Output: f.Detail}
-	words := unquoted(f.Cause.Info().Words)
+	alert := console.Alert{Tone: "bad", Title: words.Sentence(cmp.Or(f.Summary, "It failed")), Hint: words.Sentence(words.Unquoted(f.Hint)), Output: f.Detail}
+	words := words.Unquoted(f.Cause.Info().Words)
 	alert.Why = fmt.Sprintf("In step %s: %s.", cmp.Or(f.Step, "unknown"), words)
 	if f.Address != "" {
 		alert.Why = fmt.Sprintf("At %s, in step %s: %s.", f.Address, cmp.Or(f.Step, "unknown"), words)
@@ -254,7 +256,7 @@ func attemptsOf(run v1.Run, chosen int) []console.Option {
 	var out []console.Option
 	for n := max(1, run.Attempt-9); n <= run.Attempt; n++ {
 		out = append(out, console.Option{
-			Label: "attempt " + strconv.Itoa(n), Href: with(runHref(run.ID), url.Values{"attempt": {strconv.Itoa(n)}}) + "#log-panel", On: n == chosen,
+			Label: "attempt " + strconv.Itoa(n), Href: words.With(words.RunHref(run.ID), url.Values{"attempt": {strconv.Itoa(n)}}) + "#log-panel", On: n == chosen,
 		})
 	}
 	return out

@@ -11,6 +11,8 @@ import (
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/report"
+	"github.com/holdfast-dev/holdfast/server/pages/call"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 // texts are pages that exist as plain text, too, for whoever follows the link of a
@@ -29,7 +31,7 @@ func forBrowser(r *http.Request) bool {
 func (p *Pages) serveText(w http.ResponseWriter, r *http.Request, show func(*visit) (string, error)) {
 	text, err := show(p.visit(r))
 	status := http.StatusOK
-	var problem *problemError
+	var problem *call.ProblemError
 	switch {
 	case errors.As(err, &problem):
 		status, text = problem.Status, problem.Error()+"\n"
@@ -47,7 +49,7 @@ func (p *Pages) serveText(w http.ResponseWriter, r *http.Request, show func(*vis
 func (v *visit) runText() (string, error) {
 	path := "/runs/" + url.PathEscape(v.r.PathValue("run"))
 	var run v1.Run
-	if err := v.get(path, nil, &run); err != nil {
+	if err := v.Get(path, nil, &run); err != nil {
 		return "", err
 	}
 	text := fmt.Sprintf("Run %s\n%s of %s", run.ID, run.Kind, run.Cluster)
@@ -56,10 +58,10 @@ func (v *visit) runText() (string, error) {
 	}
 	text += ": " + strings.TrimSpace(string(run.Status)+" "+string(run.Reason)) + "\n\n" + report.FailureText(run.Run())
 	var plan v1.Plan
-	switch err := v.get(path+"/plan", nil, &plan); {
+	switch err := v.Get(path+"/plan", nil, &plan); {
 	case err == nil:
 		text += report.PlanText(plan.Plan())
-	case !is(err, http.StatusNotFound):
+	case !call.Is(err, http.StatusNotFound):
 		return "", err
 	}
 	return text + "\nThe log: holdfast logs " + run.ID + "\n", nil
@@ -70,20 +72,20 @@ func (v *visit) pullRequestText() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	q := query("repo", ref.Repo, "number", strconv.Itoa(ref.Number))
+	q := call.Query("repo", ref.Repo, "number", strconv.Itoa(ref.Number))
 	var detail v1.PullRequestDetail
-	if err := v.get("/pullrequests/get", q, &detail); err != nil {
+	if err := v.Get("/pullrequests/get", q, &detail); err != nil {
 		return "", err
 	}
 	q.Set("limit", "1000")
-	runs, err := list[v1.Run](v.caller, "/runs", q)
+	runs, err := call.List[v1.Run](v.API, "/runs", q)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Pull request %s, %s, head %s\n\n", ref, detail.PullRequest.State, detail.PullRequest.Head.Short())
 	for _, run := range runs.Items {
-		fmt.Fprintf(&b, "%-8s %-11s %-30s %s\n", run.Kind, run.Status, run.Cluster, runHref(run.ID))
+		fmt.Fprintf(&b, "%-8s %-11s %-30s %s\n", run.Kind, run.Status, run.Cluster, words.RunHref(run.ID))
 	}
 	if len(runs.Items) == 0 {
 		b.WriteString("No runs.\n")
@@ -96,7 +98,7 @@ func pullRequestOf(r *http.Request) (v1.PullRequestRef, error) {
 	number, err := strconv.Atoi(r.PathValue("number"))
 	if err != nil || number <= 0 {
 		text := fmt.Sprintf("%q is not the number of a pull request", r.PathValue("number"))
-		return v1.PullRequestRef{}, &problemError{v1.ProblemOf(http.StatusNotFound, text, "")}
+		return v1.PullRequestRef{}, call.Refusal(http.StatusNotFound, text, "")
 	}
 	return v1.PullRequestRef{Repo: cmp.Or(r.PathValue("repo"), "-"), Number: number}, nil
 }

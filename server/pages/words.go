@@ -2,45 +2,13 @@ package pages
 
 import (
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
-
-// Addresses of pages.
-
-func clusterHref(name string) string { return "/clusters/" + url.PathEscape(name) }
-
-func runHref(id string) string {
-	if id == "" {
-		return ""
-	}
-	return "/runs/" + url.PathEscape(id)
-}
-
-func pullRequestHref(ref v1.PullRequestRef) string {
-	return "/pullrequests/" + strconv.Itoa(ref.Number) + "/" + (&url.URL{Path: ref.Repo}).EscapedPath()
-}
-
-// with is an address with a query, without what is empty.
-func with(path string, q url.Values) string {
-	kept := url.Values{}
-	for name, values := range q {
-		for _, value := range values {
-			if value != "" {
-				kept.Add(name, value)
-			}
-		}
-	}
-	if len(kept) == 0 {
-		return path
-	}
-	return path + "?" + kept.Encode()
-}
 
 // set is a copy of a query in which one parameter has another value.
 func set(q url.Values, name, value string) url.Values {
@@ -133,50 +101,20 @@ func kindWord(kind holdfast.RunKind, destroy bool) string {
 	case kind == holdfast.RunUnlock:
 		return "Unlock of state"
 	default:
-		return sentence(string(kind))
+		return words.Sentence(string(kind))
 	}
 }
-
-// sentence begins a text with a capital letter.
-func sentence(s string) string {
-	if s == "" {
-		return ""
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
-
-// unquoted removes Markdown marks from our own texts.
-func unquoted(s string) string { return strings.ReplaceAll(s, "`", "") }
 
 // reasonWords says what a reason means, with its detail.
 func reasonWords(reason holdfast.Reason, detail string) string {
 	if reason == "" {
-		return unquoted(detail)
+		return words.Unquoted(detail)
 	}
-	words := unquoted(reason.Info().Words)
-	if detail != "" && detail != words {
-		return words + ": " + unquoted(detail)
+	meaning := words.Unquoted(reason.Info().Words)
+	if detail != "" && detail != meaning {
+		return meaning + ": " + words.Unquoted(detail)
 	}
-	return words
-}
-
-// countPills say what a plan changes, the dangerous first.
-func countPills(c v1.Counts) []console.CountPill {
-	var pills []console.CountPill
-	for _, one := range []console.CountPill{
-		{Glyph: "±", Word: "replace", Tone: "violet", Count: c.Replace},
-		{Glyph: "−", Word: "delete", Tone: "del", Count: c.Delete},
-		{Glyph: "−", Word: "forget", Count: c.Forget},
-		{Glyph: "~", Word: "change", Count: c.Update},
-		{Glyph: "+", Word: "add", Tone: "add", Count: c.Create},
-		{Glyph: "→", Word: "import", Count: c.Import},
-		{Glyph: "→", Word: "move", Count: c.Move},
-	} {
-		if one.Count > 0 {
-			pills = append(pills, one)
-		}
-	}
-	return pills
+	return meaning
 }
 
 // lasted is how long a run took, or has taken until now; empty if it has not begun.
@@ -193,13 +131,13 @@ func lasted(from, to, now time.Time) string {
 // runRow is a run in a list.
 func runRow(r v1.Run, now time.Time) console.RunRow {
 	row := console.RunRow{
-		ID: "run-" + r.ID, Href: runHref(r.ID), Kind: kindWord(r.Kind, r.Destroy), Cluster: r.Cluster, ClusterHref: clusterHref(r.Cluster),
-		State: runState(r.Status, r.Kind), Counts: countPills(r.Counts), Revision: string(r.Revision), Agent: r.Agent, CreatedAt: r.CreatedAt,
+		ID: "run-" + r.ID, Href: words.RunHref(r.ID), Kind: kindWord(r.Kind, r.Destroy), Cluster: r.Cluster, ClusterHref: words.ClusterHref(r.Cluster),
+		State: runState(r.Status, r.Kind), Counts: words.CountPills(r.Counts), Revision: string(r.Revision), Agent: r.Agent, CreatedAt: r.CreatedAt,
 		Took: lasted(r.StartedAt, r.FinishedAt, now),
 	}
 	row.PullRequest = console.Link{Text: "tracked branch"}
 	if !r.PullRequest.IsZero() {
-		row.PullRequest = console.Link{Text: r.PullRequest.String(), Href: pullRequestHref(r.PullRequest)}
+		row.PullRequest = console.Link{Text: r.PullRequest.String(), Href: words.PullRequestHref(r.PullRequest)}
 	}
 	switch {
 	case r.Status == holdfast.RunRunning && r.Step != "":

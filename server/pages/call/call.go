@@ -1,10 +1,11 @@
-package pages
+package call
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -12,30 +13,39 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 )
 
-// caller asks the API in the name of whoever asked for a page.
-type caller struct {
-	api http.Handler
-	of  *http.Request
+// API is the API, asked in the name of whoever asked for a page.
+type API struct {
+	handler http.Handler
+	of      *http.Request // for the page
 }
 
-// problemError is an answer of the API that is not a success.
-type problemError struct{ v1.Problem }
+// As asks what answers for the API in the name of who has made a request.
+func As(of *http.Request, handler http.Handler) *API { return &API{handler: handler, of: of} }
 
-func (e *problemError) Error() string {
+// ProblemError is an answer of the API that is not a success.
+type ProblemError struct{ v1.Problem }
+
+// Refusal is what the API would say if it refused something with these words.
+func Refusal(status int, detail, hint string) *ProblemError {
+	return &ProblemError{v1.ProblemOf(status, detail, hint)}
+}
+
+// Error is what is wrong.
+func (e *ProblemError) Error() string {
 	if e.Detail != "" {
 		return e.Detail
 	}
 	return e.Title
 }
 
-// is reports whether the API answered with a status.
-func is(err error, status int) bool {
-	var problem *problemError
+// Is reports whether the API answered with a status.
+func Is(err error, status int) bool {
+	var problem *ProblemError
 	return errors.As(err, &problem) && problem.Status == status
 }
 
-// query is a query from pairs of names and values; empty values are left out.
-func query(pairs ...string) url.Values {
+// Query is a query from pairs of names and values; empty values are left out.
+func Query(pairs ...string) url.Values {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -45,8 +55,8 @@ func query(pairs ...string) url.Values {
 	return q
 }
 
-// get reads what the API has at a path below /api/v1.
-func (c *caller) get(path string, q url.Values, into any) error {
+// Get reads what the API has at a path below /api/v1.
+func (c *API) Get(path string, q url.Values, into any) error {
 	w := &answer{header: http.Header{}}
 	if err := c.ask(http.MethodGet, path, q, nil, nil, w); err != nil {
 		return err
@@ -54,8 +64,8 @@ func (c *caller) get(path string, q url.Values, into any) error {
 	return w.read(path, into)
 }
 
-// post makes a request that changes something, with the token that a form has for it.
-func (c *caller) post(path, form string, body, into any) error {
+// Post makes a request that changes something, with the token that a form has for it.
+func (c *API) Post(path, form string, body, into any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("ask for %s: %w", path, err)
@@ -71,7 +81,7 @@ func (c *caller) post(path, form string, body, into any) error {
 // read reads the answer of the API, or why there is none.
 func (w *answer) read(path string, into any) error {
 	if w.status >= http.StatusMultipleChoices || w.status < http.StatusOK {
-		problem := &problemError{v1.ProblemOf(w.status, "", "")}
+		problem := &ProblemError{v1.ProblemOf(w.status, "", "")}
 		_ = json.Unmarshal(w.body.Bytes(), &problem.Problem) // an answer that is not a problem keeps its status
 		problem.Status = w.status
 		return problem
@@ -82,13 +92,25 @@ func (w *answer) read(path string, into any) error {
 	return nil
 }
 
-// do reads from the API with the credentials of the page's.
-func (c *caller) do(path string, q url.Values, w http.ResponseWriter) error {
+// Stream has the API answer to w, with what it has at a path.
+func (c *API) Stream(path string, q url.Values, w http.ResponseWriter) error {
 	return c.ask(http.MethodGet, path, q, nil, nil, w)
 }
 
+// Pour passes on what the API has at a path as it comes, if the answer is a success.
+func (c *API) Pour(path string, q url.Values, to io.Writer) error {
+	w := &poured{answer: answer{header: http.Header{}}, to: to}
+	if err := c.Stream(path, q, w); err != nil {
+		return err
+	}
+	if w.status != 0 && w.status != http.StatusOK {
+		return Refusal(w.status, "", "")
+	}
+	return nil
+}
+
 // ask makes a request to the API with the credentials of the page's.
-func (c *caller) ask(method, path string, q url.Values, header http.Header, body []byte, w http.ResponseWriter) (err error) {
+func (c *API) ask(method, path string, q url.Values, header http.Header, body []byte, w http.ResponseWriter) (err error) {
 	defer func() {
 		if cause := recover(); cause == http.ErrAbortHandler { //nolint:errorlint // panics have this very value
 			err = fmt.Errorf("ask for %s: the answer was cut off", path)
@@ -111,14 +133,14 @@ func (c *caller) ask(method, path string, q url.Values, header http.Header, body
 		}
 	}
 	req.Host, req.RemoteAddr, req.TLS = c.of.Host, c.of.RemoteAddr, c.of.TLS
-	c.api.ServeHTTP(w, req)
+	c.handler.ServeHTTP(w, req)
 	return nil
 }
 
-// list reads one part of a list.
-func list[T any](c *caller, path string, q url.Values) (v1.List[T], error) {
+// List reads one part of a list.
+func List[T any](c *API, path string, q url.Values) (v1.List[T], error) {
 	var part v1.List[T]
-	err := c.get(path, q, &part)
+	err := c.Get(path, q, &part)
 	return part, err
 }
 
@@ -144,3 +166,17 @@ func (w *answer) Write(data []byte) (int, error) {
 
 // Flush is for handlers that stream.
 func (w *answer) Flush() { w.WriteHeader(http.StatusOK) }
+
+// poured is an answer whose body is passed on as it comes.
+type poured struct {
+	answer
+	to io.Writer
+}
+
+func (w *poured) Write(data []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.status != http.StatusOK {
+		return len(data), nil
+	}
+	return w.to.Write(data)
+}

@@ -1,4 +1,4 @@
-package pages
+package forms
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 // What somebody else changes of a cluster while a form of it is open.
@@ -27,7 +28,7 @@ func fieldsOf(doc v1.Document) map[string]string {
 
 // follow updates the fields that were not touched to what the cluster has now, and notes the
 // touched ones that somebody else has changed as well.
-func (p *proposal) follow(now map[string]string) {
+func (p *Proposal) follow(now map[string]string) {
 	if !p.form.Has(wasPrefix + "version") { // whoever sends this has not got it from us
 		for name, value := range now {
 			p.form.Set(wasPrefix+name, value)
@@ -56,7 +57,7 @@ func (p *proposal) follow(now map[string]string) {
 }
 
 // set gives a field a value, or takes it away.
-func (p *proposal) set(name, value string, has bool) {
+func (p *Proposal) set(name, value string, has bool) {
 	if p.form.Del(name); has {
 		p.form.Set(name, value)
 	}
@@ -64,19 +65,19 @@ func (p *proposal) set(name, value string, has bool) {
 
 // asksAgain has the form say what else has changed, and reports whether something has: whoever
 // sends it again then has seen that.
-func (p *proposal) asksAgain() bool {
-	now := fieldsOf(documentOf(p.cluster))
-	var words []string
+func (p *Proposal) asksAgain() bool {
+	now := fieldsOf(words.DocumentOf(p.cluster))
+	var changes []string
 	for _, name := range p.moved {
 		value, has := now[name]
-		words = append(words, fmt.Sprintf("%s is %q now", strings.TrimPrefix(name, variablePrefix), value))
+		changes = append(changes, fmt.Sprintf("%s is %q now", strings.TrimPrefix(name, variablePrefix), value))
 		p.set(wasPrefix+name, value, has)
 	}
-	if len(words) == 0 {
+	if len(changes) == 0 {
 		return false
 	}
 	p.view.Alerts = append(p.view.Alerts, console.Alert{
-		Tone: "warn", Title: "Somebody else has changed the same", Why: strings.Join(words, "; ") + ". Nothing was sent.",
+		Tone: "warn", Title: "Somebody else has changed the same", Why: strings.Join(changes, "; ") + ". Nothing was sent.",
 		Hint: "What you have typed is here: look at it, and send it again.",
 	})
 	return true

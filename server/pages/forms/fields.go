@@ -1,4 +1,4 @@
-package pages
+package forms
 
 import (
 	"cmp"
@@ -13,14 +13,15 @@ import (
 	v1 "github.com/holdfast-dev/holdfast/api/v1"
 	"github.com/holdfast-dev/holdfast/console"
 	"github.com/holdfast-dev/holdfast/proposals"
+	"github.com/holdfast-dev/holdfast/server/pages/words"
 )
 
 // variablePrefix is how the names of fields of variables begin.
 const variablePrefix = "v."
 
 // fields are what can be typed: what every cluster has, and the variables of the template.
-func (p *proposal) fields() {
-	p.view.Sent = []console.Hidden{{Name: "csrf", Value: p.who.FormToken}, {Name: "change", Value: p.change}, {Name: "template", Value: p.view.Template}}
+func (p *Proposal) fields() {
+	p.view.Sent = []console.Hidden{{Name: "csrf", Value: p.Who.FormToken}, {Name: "change", Value: p.change}, {Name: "template", Value: p.view.Template}}
 	version := p.view.Head
 	p.view.Head = nil
 	if p.change == proposals.Update {
@@ -49,12 +50,12 @@ func (p *proposal) fields() {
 	}
 }
 
-func (p *proposal) head(name, label, help string, required bool) {
+func (p *Proposal) head(name, label, help string, required bool) {
 	p.view.Head = append(p.view.Head, console.Field{Name: name, Label: label, Kind: "text", Value: p.form.Get(name), Help: help, Required: required})
 }
 
 // providerFields are the provider and the region, which the template may limit.
-func (p *proposal) providerFields() {
+func (p *Proposal) providerFields() {
 	chosen := p.form.Get("provider")
 	if chosen == "" && len(p.detail.Providers) > 0 && p.change == proposals.Create {
 		chosen = p.detail.Providers[0].Name
@@ -78,7 +79,7 @@ func (p *proposal) providerFields() {
 }
 
 // provider is what the template has for the one that is chosen.
-func (p *proposal) provider() v1.TemplateProvider {
+func (p *Proposal) provider() v1.TemplateProvider {
 	for _, one := range p.detail.Providers {
 		if one.Name == p.form.Get("provider") {
 			return one
@@ -89,7 +90,7 @@ func (p *proposal) provider() v1.TemplateProvider {
 
 // variableNames are the variables: those that are required first, and those that were typed
 // and that this version does not have.
-func (p *proposal) variableNames() []string {
+func (p *Proposal) variableNames() []string {
 	properties, _ := p.detail.Schema["properties"].(map[string]any)
 	names := slices.Collect(maps.Keys(properties))
 	for key, values := range p.form {
@@ -117,7 +118,7 @@ func boolOrder(a, b bool) int {
 }
 
 // property is the schema of a variable, with what it refers to.
-func (p *proposal) property(name string) map[string]any {
+func (p *Proposal) property(name string) map[string]any {
 	properties, _ := p.detail.Schema["properties"].(map[string]any)
 	property, _ := properties[name].(map[string]any)
 	ref, _ := property["$ref"].(string)
@@ -133,7 +134,7 @@ func (p *proposal) property(name string) map[string]any {
 }
 
 // variable is the field of a variable.
-func (p *proposal) variable(name string) console.Field {
+func (p *Proposal) variable(name string) console.Field {
 	property := p.property(name)
 	field := console.Field{Name: variablePrefix + name, Label: name, Kind: "text", Value: p.form.Get(variablePrefix + name), Required: slices.Contains(p.detail.Required, name)}
 	field.Help, _ = property["description"].(string)
@@ -241,7 +242,7 @@ func written(value any) string {
 
 // request is what the form asks for: of a change, only what differs from what it was when the
 // form was opened.
-func (p *proposal) request() v1.ClusterProposal {
+func (p *Proposal) request() v1.ClusterProposal {
 	changed := func(name string) string {
 		if value := strings.TrimSpace(p.form.Get(name)); p.change == proposals.Create || value != p.form.Get(wasPrefix+name) {
 			return value
@@ -283,7 +284,7 @@ func sameText(a, b string) bool {
 
 // asYAML turns what was typed into a value: a text where the variable is one, and otherwise
 // YAML, so that faults are reported by the template.
-func (p *proposal) asYAML(name, text string) string {
+func (p *Proposal) asYAML(name, text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	property := p.property(name)
 	enum, _ := property["enum"].([]any)
@@ -310,13 +311,13 @@ func faultAt(f v1.Fault) string {
 }
 
 // atFields says what is wrong with a variable at its field, too: by the line of the document.
-func (p *proposal) atFields(made v1.ProposedCluster) {
+func (p *Proposal) atFields(made v1.ProposedCluster) {
 	names := variableLines(made.Document)
 	for _, fault := range made.Faults {
 		name := names[fault.Line-made.Line+1]
 		for i := range p.view.Variables {
 			if field := &p.view.Variables[i]; name != "" && field.Label == name && field.Fault == "" {
-				field.Fault = sentence(unquoted(fault.Message))
+				field.Fault = words.Sentence(words.Unquoted(fault.Message))
 			}
 		}
 	}
