@@ -197,7 +197,7 @@ func (p *Pools) Close() error {
 	return errors.Join(p.Readers.Close(), p.Writers.Close(), p.lease.Close())
 }
 
-// ErrOpen: the database lets in clients without the password.
+// ErrOpen means that the database lets in clients without the password.
 var ErrOpen = errors.New("the database accepts connections without the password")
 
 // Guarded is an ErrOpen if whoever can reach the database's port can use it: code that

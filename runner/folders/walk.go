@@ -19,7 +19,7 @@ const (
 	MaxEntries = 1_000_000
 )
 
-// ErrBounds: a folder is deeper, or has more entries, than the bounds of a walk.
+// ErrBounds means that a folder is deeper, or has more entries, than the bounds of a walk.
 var ErrBounds = errors.New("beyond bounds")
 
 // Bounds end a walk with ErrBounds.
