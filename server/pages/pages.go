@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,32 +53,49 @@ func New(opts Options) (*Pages, error) {
 // ActPath takes the forms of buttons.
 const ActPath = "/act"
 
+// views are the pages, by their patterns.
+var views = map[string]func(*visit) (console.View, error){
+	"GET /{$}":                             (*visit).fleet,
+	"GET /clusters/{name}":                 (*visit).cluster,
+	"GET /runs/{run}":                      (*visit).run,
+	"GET /pullrequests":                    (*visit).pullRequests,
+	"GET /pullrequests/{number}/{repo...}": (*visit).pullRequest,
+	"GET /queue":                           (*visit).queue,
+	"GET /drift":                           (*visit).driftList,
+	"GET /templates":                       (*visit).templates,
+	"GET /templates/{name}":                (*visit).template,
+	"GET /audit":                           (*visit).audit,
+	"GET /settings":                        (*visit).settings,
+	"GET /deliveries":                      (*visit).deliveries,
+	"GET " + NewPath:                       (*visit).newCluster,
+	"GET /clusters/{name}/change":          (*visit).changeCluster,
+}
+
+// logParts are the addresses of parts of a log, by their patterns.
+var logParts = map[string]func(*Pages, http.ResponseWriter, *http.Request){
+	"GET /runs/{run}/lines":   (*Pages).logWindow,
+	"GET /runs/{run}/log.txt": (*Pages).rawLog,
+}
+
+// ginParameter is how gin writes what a pattern of net/http has in braces.
+var ginParameter = strings.NewReplacer("GET ", "", "{$}", "", "{repo...}", "*repo", "{", ":", "}", "")
+
 // Paths are those of all pages, as routes of the server.
 func Paths() []string {
-	return []string{
-		"/", NewPath, "/clusters/:name", "/clusters/:name/change", "/runs/:run", "/pullrequests/:number/*repo", "/runs/:run/lines", "/runs/:run/log.txt", "/pullrequests", "/queue", "/drift", "/templates", "/templates/:name",
-		"/audit", "/deliveries", "/settings",
+	var paths []string
+	for pattern := range views {
+		paths = append(paths, ginParameter.Replace(pattern))
 	}
+	for pattern := range logParts {
+		paths = append(paths, ginParameter.Replace(pattern))
+	}
+	slices.Sort(paths)
+	return paths
 }
 
 func (p *Pages) routes() {
 	p.mux.Handle("GET "+console.AssetPath, p.opts.Console.Assets())
-	for pattern, show := range map[string]func(*visit) (console.View, error){
-		"GET /{$}":                             (*visit).fleet,
-		"GET /clusters/{name}":                 (*visit).cluster,
-		"GET /runs/{run}":                      (*visit).run,
-		"GET /pullrequests":                    (*visit).pullRequests,
-		"GET /pullrequests/{number}/{repo...}": (*visit).pullRequest,
-		"GET /queue":                           (*visit).queue,
-		"GET /drift":                           (*visit).driftList,
-		"GET /templates":                       (*visit).templates,
-		"GET /templates/{name}":                (*visit).template,
-		"GET /audit":                           (*visit).audit,
-		"GET /settings":                        (*visit).settings,
-		"GET /deliveries":                      (*visit).deliveries,
-		"GET " + NewPath:                       (*visit).newCluster,
-		"GET /clusters/{name}/change":          (*visit).changeCluster,
-	} {
+	for pattern, show := range views {
 		p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if text := texts[pattern]; text != nil && !forBrowser(r) {
 				p.serveText(w, r, text)
@@ -86,8 +104,9 @@ func (p *Pages) routes() {
 			p.serve(w, r, show)
 		})
 	}
-	p.mux.HandleFunc("GET /runs/{run}/lines", p.logWindow)
-	p.mux.HandleFunc("GET /runs/{run}/log.txt", p.rawLog)
+	for pattern, part := range logParts {
+		p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { part(p, w, r) })
+	}
 	p.mux.HandleFunc("POST /theme", p.setTheme)
 	p.mux.HandleFunc("POST "+ActPath, p.act)
 	p.mux.HandleFunc("POST "+NewPath, p.postNew)
