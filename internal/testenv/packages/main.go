@@ -158,7 +158,7 @@ var (
 	large = regexp.MustCompile(`/(cmd/holdfast|gitsource|reconciler)$`)
 	// The tests of these packages take less time with the race detector than a second
 	// test binary takes to be linked.
-	small = regexp.MustCompile(`/(cost/cache|datastore/(peers|seal)|forge/local|internal/flock|reconciler/breaker|runner/(ecs|engine)|server/(fleet|session))$`)
+	small = regexp.MustCompile(`/(cost/cache|datastore/(peers|seal)|forge/local|internal/flock|reconciler/breaker|runner/engine|server/fleet)$`)
 )
 
 // kinds says how the tests of the package are run.
