@@ -15,16 +15,9 @@ import (
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
 	"connect-src 'self'; worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Console renders pages. It is safe for concurrent use.
-//
-// Its templates and assets are in the program. They are parsed and compressed when somebody
-// looks at a page for the first time: most processes are started and end without that.
-type Console struct{}
-
-// New returns the console.
-func New() *Console { return &Console{} }
-
-// look is how pages look.
+// look is how pages look: templates and assets, which are in the program. They are parsed and
+// compressed when somebody looks at a page for the first time: most processes are started and
+// end without that.
 type look struct {
 	assets *assets
 	pages  map[string]*template.Template
@@ -58,7 +51,7 @@ func load() (*look, error) {
 }
 
 // Assets serves what pages refer to, at AssetPath.
-func (c *Console) Assets() http.Handler {
+func Assets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l, err := loaded()
 		if err != nil {
@@ -75,8 +68,9 @@ type View interface {
 	page() string
 }
 
-// Render writes a whole page. Nothing is written if that does not work.
-func (c *Console) Render(w io.Writer, frame Frame, view View) error {
+// Render writes a whole page. Nothing is written if that does not work. It is safe for
+// concurrent use.
+func Render(w io.Writer, frame Frame, view View) error {
 	l, err := loaded()
 	if err != nil {
 		return err

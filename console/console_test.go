@@ -18,9 +18,8 @@ var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
 func render(t *testing.T, view console.View) string {
 	t.Helper()
-	c := console.New()
 	var b bytes.Buffer
-	if err := c.Render(&b, console.Frame{Title: "Fleet", Now: now, Self: "/", Stream: true}, view); err != nil {
+	if err := console.Render(&b, console.Frame{Title: "Fleet", Now: now, Self: "/", Stream: true}, view); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -63,13 +62,12 @@ func TestTemplatesKeepThePolicy(t *testing.T) {
 // TestAssets: an address names its content, and what a page names is there.
 func TestAssets(t *testing.T) {
 	t.Parallel()
-	c := console.New()
 	page := render(t, console.FleetView{})
 	get := func(path, encoding string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 		r.Header.Set("Accept-Encoding", encoding)
 		w := httptest.NewRecorder()
-		c.Assets().ServeHTTP(w, r)
+		console.Assets().ServeHTTP(w, r)
 		return w
 	}
 	found := regexp.MustCompile(console.AssetPath+`[0-9a-f]{12}/[a-zA-Z0-9.-]+`).FindAllString(page, -1)

@@ -29,7 +29,7 @@ func PullRequestPage(ref holdfast.PullRequestRef) string {
 
 // routes are those of the console.
 func (s *pageAPI) routes(e *gin.Engine) error {
-	shown, err := pages.New(pages.Options{API: e, Console: console.New(), Version: s.version, Logger: s.log, Now: s.now, Newest: s.opts.Records.LastChange})
+	shown, err := pages.New(pages.Options{API: e, Version: s.version, Logger: s.log, Now: s.now, Newest: s.opts.Records.LastChange})
 	if err != nil {
 		return err
 	}

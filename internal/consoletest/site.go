@@ -17,7 +17,7 @@ var Now = time.Date(2026, 11, 30, 14, 5, 0, 0, time.UTC)
 func Site(opts world.Options) (http.Handler, error) {
 	opts.Now = Now
 	fleet := world.New(opts)
-	shown, err := pages.New(pages.Options{API: fleet, Console: console.New(), Version: "1.0.0", Now: func() time.Time { return Now }, Newest: fleet.Newest})
+	shown, err := pages.New(pages.Options{API: fleet, Version: "1.0.0", Now: func() time.Time { return Now }, Newest: fleet.Newest})
 	if err != nil {
 		return nil, fmt.Errorf("consoletest: %w", err)
 	}

@@ -51,7 +51,7 @@ func gate(name string, of []v1.Gate) console.Gate {
 	one := console.Gate{State: console.State{Word: "met", Icon: "ok", Tone: "ok"}, What: cmp.Or(gateNames[name], words.Sentence(name))}
 	var given, lacks []string
 	open := slices.DeleteFunc(slices.Clone(of), func(g v1.Gate) bool { return g.Met })
-	alike := !slices.ContainsFunc(open, func(g v1.Gate) bool { return g.Missing != open[0].Missing || g.From != open[0].From })
+	alike := len(open) == len(of) && !slices.ContainsFunc(open, func(g v1.Gate) bool { return g.Missing != open[0].Missing || g.From != open[0].From })
 	for _, g := range of {
 		if g.Met {
 			given = append(given, g.Given...)
@@ -61,7 +61,7 @@ func gate(name string, of []v1.Gate) console.Gate {
 		if g.From != "" {
 			missing += "; needs " + words.Unquoted(g.From)
 		}
-		if !alike || len(open) < len(of) {
+		if !alike {
 			missing = g.Cluster + ": " + missing
 		}
 		lacks = append(lacks, missing)
@@ -75,7 +75,7 @@ func gate(name string, of []v1.Gate) console.Gate {
 	if !slices.ContainsFunc(open, func(g v1.Gate) bool { return !g.Unknown }) {
 		one.State = console.State{Word: "not known", Icon: "wait", Tone: "info"}
 	}
-	if alike && len(open) == len(of) {
+	if alike {
 		lacks = lacks[:1]
 	}
 	if more := len(lacks) - clustersInGate; more > 0 {

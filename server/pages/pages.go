@@ -19,8 +19,7 @@ import (
 
 // Options are what pages need. All are required unless noted.
 type Options struct {
-	API     http.Handler     // answers /api/v1, and decides who may see what
-	Console *console.Console // how pages look
+	API     http.Handler // answers /api/v1, and decides who may see what
 	Version string
 	Logger  *slog.Logger                         // nil discards
 	Now     func() time.Time                     // nil means time.Now
@@ -36,8 +35,8 @@ type Pages struct {
 
 // New returns the pages, or an error that names what is missing.
 func New(opts Options) (*Pages, error) {
-	if opts.API == nil || opts.Console == nil || opts.Newest == nil {
-		return nil, errors.New("pages: no API, no console, or no newest change")
+	if opts.API == nil || opts.Newest == nil {
+		return nil, errors.New("pages: no API, or no newest change")
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -94,7 +93,7 @@ func Paths() []string {
 }
 
 func (p *Pages) routes() {
-	p.mux.Handle("GET "+console.AssetPath, p.opts.Console.Assets())
+	p.mux.Handle("GET "+console.AssetPath, console.Assets())
 	for pattern, show := range views {
 		p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if text := texts[pattern]; text != nil && !forBrowser(r) {
@@ -183,7 +182,7 @@ func (p *Pages) fail(w http.ResponseWriter, v *visit, err error) {
 // respond sends a page. It is for one person, at one moment: no cache keeps it.
 func (p *Pages) respond(w http.ResponseWriter, r *http.Request, status int, frame console.Frame, view console.View) {
 	var b bytes.Buffer
-	if err := p.opts.Console.Render(&b, frame, view); err != nil {
+	if err := console.Render(&b, frame, view); err != nil {
 		p.opts.Logger.ErrorContext(r.Context(), "could not render page", "path", r.URL.Path, "err", err)
 		http.Error(w, "internal error: see the server's log", http.StatusInternalServerError)
 		return
