@@ -41,11 +41,17 @@ func Merged(merges []Merge) (out []holdfast.Applied) {
 	return out
 }
 
+// Binding are the documents whose conditions hold for an apply besides those of its own: of the
+// merges that are not applied yet, of what was applied last, and of what has begun since.
+func (in Input) Binding() []holdfast.Applied {
+	return append(Merged(in.Merges), in.Cluster.Applied, in.Last)
+}
+
 // barred is a condition of the apply that one of its merges does not meet, and what is
 // missing; empty if each meets all. That another pull request is approved says nothing of
 // this one.
 func barred(in Input, of byPlan) (reason holdfast.Reason, detail string) {
-	required, _ := Required(in.Cluster.Desired.Document, append(Merged(in.Merges), in.Cluster.Applied, in.Last)...)
+	required, _ := Required(in.Cluster.Desired.Document, in.Binding()...)
 	for _, name := range holdfast.GateNames() {
 		if !slices.Contains(required, name) {
 			continue

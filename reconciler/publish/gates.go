@@ -32,17 +32,18 @@ func (v *viewer) Gates(ctx context.Context, pr holdfast.PullRequestRecord) (map[
 		if err != nil {
 			return nil, err
 		}
-		all[c.Name] = gatesOf(pr, c, append(decision.Merged(in.Merges), in.Cluster.Applied, in.Last), plans, v.opts.Settings.Now())
+		all[c.Name] = gatesOf(pr, c.Name, c.Document, in.Binding(), decision.Newest(plans), plans, v.opts.Settings.Now())
 	}
 	return all, nil
 }
 
-// gatesOf are those of a cluster in an open pull request, given what was applied last and
-// its plans.
+// gatesOf are the conditions of a cluster's apply, by its document and those that bind it as
+// well, and whether a pull request meets them for a plan. Runs are those that approvals may be of.
 func gatesOf(
-	pr holdfast.PullRequestRecord, c holdfast.PullRequestCluster, last []holdfast.Applied, plans []holdfast.Run, now time.Time,
+	pr holdfast.PullRequestRecord, cluster string, document holdfast.Cluster, binding []holdfast.Applied,
+	plan holdfast.Run, runs []holdfast.Run, now time.Time,
 ) []holdfast.Gate {
-	requires, lifted := decision.Required(c.Document, last...)
-	terms := gate.Terms{Cluster: c.Name, Requires: requires, Lifted: lifted, Details: decision.Terms(c.Document, last...), Now: now}
-	return gate.Of(pr, terms, decision.Newest(plans), plans)
+	requires, lifted := decision.Required(document, binding...)
+	terms := gate.Terms{Cluster: cluster, Requires: requires, Lifted: lifted, Details: decision.Terms(document, binding...), Now: now}
+	return gate.Of(pr, terms, plan, runs)
 }

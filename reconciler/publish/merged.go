@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/reconciler/decision"
-	"github.com/holdfast-dev/holdfast/reconciler/gate"
 	"github.com/holdfast-dev/holdfast/reconciler/history"
 	"github.com/holdfast-dev/holdfast/report"
 )
@@ -213,11 +212,7 @@ func (v *viewer) viewConditions(
 	if err != nil {
 		return err
 	}
-	others := append(decision.Merged(in.Merges), rec.Applied, decision.LastApplied(rec, runs))
-	requires, lifted := decision.Required(rec.Desired.Document, others...)
-	rc.Gates = gate.Of(pr, gate.Terms{
-		Cluster: rec.Name, Requires: requires, Lifted: lifted, Details: decision.Terms(rec.Desired.Document, others...), Now: v.opts.Settings.Now(),
-	}, *rc.Apply, slices.Concat(plans, runs))
+	rc.Gates = gatesOf(pr, rec.Name, rec.Desired.Document, in.Binding(), *rc.Apply, slices.Concat(plans, runs), v.opts.Settings.Now())
 	return nil
 }
 

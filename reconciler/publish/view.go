@@ -42,7 +42,7 @@ func (v *viewer) view(ctx context.Context, pr holdfast.PullRequestRecord) (repor
 			return view, false, err
 		}
 		if own != nil {
-			rc.Gates = gatesOf(pr, c, own.last, plans, view.Now)
+			rc.Gates = gatesOf(pr, c.Name, c.Document, own.last, decision.Newest(plans), plans, view.Now)
 		}
 		if why := v.replanned(ctx, pr, plans); why != "" {
 			view.Notices = append(view.Notices, "planned again: "+why)
@@ -185,7 +185,7 @@ func (v *viewer) viewRelated(
 	if err != nil {
 		return nil, err
 	}
-	own := &onRecord{cluster: in.Cluster, branch: branch, last: append(decision.Merged(in.Merges), in.Cluster.Applied, in.Last)}
+	own := &onRecord{cluster: in.Cluster, branch: branch, last: in.Binding()}
 	rc.Document.Apply.Manual = slices.ContainsFunc(decision.Conditions(c.Document, own.last...), func(s holdfast.ApplySettings) bool { return s.Manual })
 	if in.Unsaved != nil {
 		rc.Waiting, rc.WaitingDetail = holdfast.ReasonStateUnsaved, in.Unsaved.Detail
